@@ -65,6 +65,7 @@ async def test_what_is_counted_has_a_cell_a_call(running):
     assert shown["strip"][0] == {
         "id": shown["fingerprint"][2:10], "tools": [], "is_error": False, "repeats": True,
         "after": "",
+        "error": "",
     }  # fmt: skip
     assert shown["tool"] is None
 

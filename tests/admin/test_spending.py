@@ -37,6 +37,7 @@ async def test_without_a_question_all_of_the_last_day_is_told(operator):
     assert found["totals"] == {
         "calls": 3, "allowed": 3, "refused": 0, "warned": 0, "shadowed": 0, "input_tokens": 30,
         "output_tokens": 15, "unpriced": 1, "estimated": 0, "cost_usd": 3.0, "saved_usd": 0.0,
+        "looped_usd": 0.0,
     }  # fmt: skip
     since, until = (datetime.fromisoformat(found[name]) for name in ("since", "until"))
     assert (until - since).total_seconds() == 86_400

@@ -47,6 +47,7 @@ async def test_without_a_question_the_last_day_is_told_in_steps_of_five_minutes(
     assert found["totals"] == {
         "calls": 3, "allowed": 3, "warned": 0, "refused": 0, "shadowed": 0, "input_tokens": 30,
         "output_tokens": 15, "cost_usd": 3.0, "unpriced": 1, "estimated": 0, "saved_usd": 0.0,
+        "looped_usd": 0.0,
     }  # fmt: skip
     assert "groups" not in found
 
@@ -110,3 +111,25 @@ async def test_a_loop_through_the_gateway_is_refused_saved_and_explained(tmp_pat
         how = (await told(operator, "GET", PATH))["saved_usd"]["how"]
         assert "refused" in how
         assert "price" in how
+
+
+@pytest.mark.parametrize(
+    ("options", "burning"),
+    [
+        pytest.param({"mode": "shadow"}, {"loops": 1, "usd_an_hour": 2.0 * 3 * 60}, id="shadow"),
+        pytest.param({}, {"loops": 0, "usd_an_hour": 0}, id="contained"),
+    ],
+)
+async def test_what_leaves_now_is_what_loops_cost_that_pass(tmp_path, options, burning):
+    script = [Reply.text(tokens=Tokens(1_000, 500))] * 8
+    async with operating(tmp_path, PRICES, script=script, **options) as (here, operator):
+        for _ in range(8):
+            await here.ask(headers=JSON, body=chat())
+
+        async def is_told():
+            found = await told(operator, "GET", PATH)
+            return (found["burning"], found["totals"]["calls"]) == (burning, 8)
+
+        await until(is_told)
+        incidents = (await told(operator, "GET", "/api/v1/incidents"))["incidents"]
+        assert [one["is_contained"] for one in incidents] == [not options]

@@ -68,6 +68,7 @@ async def test_a_loop_is_judged_step_by_step(operator):
                 "is_error": True,
                 "repeats": True,
                 "after": "",
+                "error": step["strip_id"],
             }
         ]
         * 6

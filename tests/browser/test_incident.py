@@ -34,7 +34,7 @@ def test_a_loop_appears_without_reload_and_its_strip_shows_the_cycle(gateway, op
     tab = open_tab(gateway)
     expect(tab.page.get_by_text("Looptrap is ready. No call has come yet.")).to_be_visible()
     assert Agent(gateway).statuses([*honest(2), *CYCLE * 4])[-1] == 429
-    loop = tab.section("Open incidents").get_by_role("link").first
+    loop = tab.section("Looping now").get_by_role("link").first
     expect(loop).to_have_text(re.compile("search_code → read_file"))
     loop.click()
     cells = tab.page.locator(".strip-cells .cell")
@@ -63,9 +63,9 @@ def test_in_shadow_mode_nothing_on_the_page_says_that_a_call_was_refused(serve, 
     expect(timeline.first).to_contain_text("would have been warned by no-progress at 4")
     expect(timeline.nth(1)).to_contain_text("would have been refused by no-progress at 5")
     expect(tab.page.locator(".incident-head p.badges")).to_contain_text("would have been refused")
-    expect(tab.section("What the rules counted")).to_contain_text(
-        "would have acted on, 0 calls refused"
-    )
+    expect(tab.page.locator("dl.details")).to_contain_text("6 paid, 0 refused")
+    expect(tab.section("Stop this session")).to_contain_text("the rule is in shadow mode")
+    expect(tab.page.locator(".button.filled")).to_have_text("Kill switch …")
     for name in ("Release …", "Extend cooldown …"):
         expect(tab.button(name)).to_be_disabled()
     pictures.take(tab, "incident-shadow")
@@ -80,7 +80,7 @@ def test_the_list_and_the_overview_go_on_with_the_loop(gateway, open_tab):
         agent.ask()
     expect(refused).to_have_text(["4"])
     tab.page.get_by_role("link", name="Overview", exact=True).click()
-    expect(tab.page.locator(".figure.refused .figure-value")).to_have_text("4")
+    expect(tab.page.locator(".figure").last.locator(".figure-value")).to_have_text("4")
 
 
 def test_a_release_lets_the_next_call_through(gateway, open_tab):
@@ -229,3 +229,48 @@ def test_a_strip_tells_where_the_history_was_compacted(gateway, open_tab, pictur
     expect(fifth).to_have_accessible_name(re.compile("the first after the history was compacted"))
     expect(tab.page.locator(".strip-legend")).to_contain_text("line: compacted")
     pictures.take(tab, f"incident-compacted-{theme}")
+
+
+def test_what_leads_is_what_to_do_and_never_a_release(gateway, open_tab):
+    stuck(gateway)
+    tab = shown(gateway, open_tab)
+    advice = tab.section("Leave it refused, and find the cause")
+    expect(advice.get_by_role("button")).to_have_text(["Acknowledge"])
+    filled = tab.page.locator(".button.primary, .button.filled")
+    expect(filled).to_have_text(["Acknowledge"])
+    filled.click()
+    expect(tab.section("Leave it refused")).to_contain_text("somebody takes care of it")
+    expect(tab.button("Release …")).to_be_enabled()
+
+
+def test_where_content_is_captured_it_is_shown_and_tried(serve, open_tab, tmp_path, pictures):
+    gateway = serve(capture="content", capture_dir=str(tmp_path / "calls"))
+    stuck(gateway)
+    gateway.until(lambda: gateway.here.app.capture.written == 5)
+    tab = shown(gateway, open_tab)
+    sent = tab.section("What was sent")
+    expect(sent.get_by_label("Call")).to_have_text('read_file({"path":"pumps/state.py"})')
+    expect(sent.get_by_label("Error")).to_have_text(READ[2])
+    pictures.take(tab, "incident-captured")
+    sent.get_by_role("link", name="Try this history").click()
+    expect(tab.page.locator(".strip-cells .cell")).to_have_count(5)
+    expect(tab.page.locator("main")).to_contain_text("refused")
+
+
+def test_without_captured_content_nothing_of_it_is_asked_for(gateway, open_tab):
+    stuck(gateway)
+    tab = shown(gateway, open_tab)
+    expect(tab.section("What was sent")).to_have_count(0)
+    assert not any(url.endswith("/captured") for url in tab.requests)
+
+
+def test_the_same_error_has_one_colour_whatever_was_called(gateway, open_tab):
+    error = "Error: ENOENT: no such file or directory"
+    agent = Agent(gateway)
+    tools = [(f"tool_{n % 3}", {"path": f"src/part_{n}.py"}, error) for n in range(9)]
+    assert agent.statuses([*honest(1), *tools])[-1] == 429
+    gateway.until(lambda: any(one.signal == "same_error" for one in gateway.incidents()))
+    tab = shown(gateway, open_tab)
+    letters = tab.page.locator(".strip-cells .cell").all_inner_texts()
+    assert set(letters[1:]) == {"A"}
+    expect(tab.page.locator(".strip-legend")).to_contain_text("tool_0 + tool_1 + tool_2, failed")

@@ -91,7 +91,7 @@ def test_incidents_are_grouped_and_a_group_opens_its_incidents(gateway, open_tab
     expect(rows).to_have_count(100)
     expect(tab.page.get_by_label("Rule", exact=True)).to_have_value("cycle")
     tab.page.get_by_label("Time").select_option("24h")
-    expect(tab.page.get_by_text("29 incidents")).to_be_visible()
+    expect(tab.page.get_by_text("29 incidents", exact=True)).to_be_visible()
 
 
 def test_a_custom_range_is_in_the_zone_of_the_viewer_and_in_the_address(gateway, open_tab):

@@ -1,6 +1,7 @@
 """The table of programs: how each command is pointed at a gateway, and whose calls go where."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ CODEX_PROVIDER = [
 ]  # fmt: skip
 KEY_OF_ENV = ["-c", 'model_providers.looptrap.env_key="OPENAI_API_KEY"']
 KEY_OF_LOGIN = ["-c", "model_providers.looptrap.requires_openai_auth=true"]
+PROVIDERS = ".cline/data/settings/providers.json"
 SETTINGS = ["--settings", json.dumps({"env": {"ANTHROPIC_BASE_URL": GATEWAY}})]
 
 
@@ -196,7 +198,64 @@ def test_calls_that_cannot_pass_the_gateway_are_announced(user, command, env, fi
 
 
 def test_nothing_is_announced_without_reason(user):
-    files = {".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'}
+    files = {
+        ".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}',
+        PROVIDERS: '{"lastUsedProvider": "anthropic"}',
+    }
     for program in (*PROGRAMS, ANY_PROGRAM):
         if program.name != "cursor":
             assert list(program.warnings(user(files=files), [program.name])) == []
+
+
+# Cline
+
+
+def cline_file(words, user):
+    """Return what Cline reads when it is pointed at a gateway."""
+    env = point(words, user).env
+    assert env["CLINE_SESSION_BACKEND_MODE"] == "local"
+    path = Path(env["CLINE_PROVIDER_SETTINGS_PATH"])
+    assert path.stat().st_mode & 0o077 == 0
+    read = json.loads(path.read_text())
+    path.unlink()
+    return read
+
+
+def test_cline_gets_its_providers_with_other_urls(user):
+    known = {
+        "version": 1,
+        "lastUsedProvider": "anthropic",
+        "providers": {"anthropic": {"settings": {"provider": "anthropic", "apiKey": "sk-1"}}},
+    }
+    read = cline_file(["cline", "go"], user(files={PROVIDERS: json.dumps(known)}))
+    assert read["lastUsedProvider"] == "anthropic"
+    settings = {name: one["settings"] for name, one in read["providers"].items()}
+    assert settings == {
+        "anthropic": {"provider": "anthropic", "apiKey": "sk-1", "baseUrl": f"{GATEWAY}/v1"},
+        "openai-native": {"provider": "openai-native", "baseUrl": f"{GATEWAY}/v1"},
+    }
+
+
+def test_a_cline_that_was_never_used_gets_a_file(user):
+    read = cline_file(["cline", "-P", "anthropic", "go"], user())
+    assert (read["version"], list(read["providers"])) == (1, ["anthropic", "openai-native"])
+
+
+def test_a_file_of_cline_that_cannot_be_read_is_an_error(user):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        point(["cline"], user(files={PROVIDERS: "{"}))
+
+
+@pytest.mark.parametrize(
+    ("words", "latest", "is_warned"),
+    [
+        pytest.param(["cline", "go"], "", True, id="a login of Cline"),
+        pytest.param(["cline", "go"], "anthropic", False, id="a key for Anthropic"),
+        pytest.param(["cline", "-P", "openai-native"], "", False, id="a provider in arguments"),
+        pytest.param(["cline", "--provider", "groq"], "anthropic", True, id="another provider"),
+    ],
+)
+def test_a_provider_of_cline_that_is_not_guarded_is_warned_of(words, latest, is_warned, user):
+    program, _ = find_program(words)
+    files = {PROVIDERS: json.dumps({"lastUsedProvider": latest})}
+    assert bool(list(program.warnings(user(files=files), words))) is is_warned

@@ -1,20 +1,27 @@
 """The demo: a stuck agent is caught, the figures are counted, nothing of the machine takes part."""
 
 import io
+import json
 import re
+import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from subprocess import PIPE
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
+from tests.patience import PATIENCE
 
 from looptrap.cli import demo_run, main
 from looptrap.cli.demo import MAX_CALLS
-from looptrap.cli.demo_run import MODEL_PRICE, DemoRun, ListPrice, run_agent
+from looptrap.cli.demo_run import DemoRun, open_target, run_agent
+from looptrap.testing.stuck_agent import MODEL_PRICE, ListPrice
 
 LOOPTRAP = Path(sys.executable).with_name("looptrap")
 
@@ -24,8 +31,9 @@ def run(*arguments: str, **env: str) -> Result:
 
 
 async def performed(act: DemoRun) -> DemoRun:
-    async for _ in run_agent(act):
-        pass
+    async with open_target(is_guarded=act.is_guarded) as target:
+        async for _ in run_agent(act, target):
+            pass
     return act
 
 
@@ -150,3 +158,37 @@ def test_the_live_picture_is_for_terminals_that_want_it(monkeypatch, plain, is_t
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(Console, "is_terminal", is_terminal)
     assert type(demo_run.choose_screen(plain)) is kind
+
+
+@pytest.fixture
+def dashboard():
+    """The demo with its dashboard, and what it has printed until it waits for the user."""
+    command = [LOOPTRAP, "demo", "--dashboard"]
+    with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
+        try:
+            lines = [""]
+            while "Ctrl-C" not in lines[-1]:
+                lines.append(process.stdout.readline())
+                assert lines[-1], process.stderr.read()
+            yield process, "".join(lines)
+        finally:
+            process.kill()
+
+
+def test_a_dashboard_shows_the_loop_until_the_user_ends_it(dashboard):
+    process, shown = dashboard
+    assert "call    8  block" in shown
+    url = re.findall(r"Its dashboard: (http://127\.0\.0\.1:\d+/)", shown)[0]
+    assert b"<title>Looptrap</title>" in fetched(url)
+    deadline = time.monotonic() + PATIENCE
+    while (found := json.loads(fetched(f"{url}api/v1/incidents"))["incidents"]) == []:
+        assert time.monotonic() < deadline
+    assert [one["tool"] for one in found] == ["read_log"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0
+    assert process.stderr.read() == ""
+
+
+def fetched(url):
+    with urlopen(url, timeout=PATIENCE) as answer:
+        return answer.read()

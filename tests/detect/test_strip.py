@@ -80,6 +80,22 @@ def test_a_cell_tells_tools_failures_and_whether_it_comes_again():
     assert [cell.repeats for cell in shown] == [True, False, False, True]
 
 
+def test_rounds_that_failed_the_same_way_share_an_error_whatever_was_called():
+    missing = "Error: ENOENT: no such file or directory"
+    steps = [
+        Use("read_file", {"path": "a.py"}, missing),
+        READ,
+        Use("open_file", {"path": "b.py"}, missing),
+        Use("fetch", {"url": "x"}, "Error: 403 forbidden, the token has expired"),
+        Use("read_file", {"path": "a.py"}, missing),
+    ]
+    found = cells(steps)
+    first, ok, second, other, again = (cell.error for cell in found)
+    assert (first, ok) == (found[0].id, "")
+    assert second == again == first
+    assert other == found[3].id
+
+
 def test_the_latest_rounds_are_shown_the_oldest_first():
     steps = [*(bash(f"cat {name}", f"text of {name}") for name in "abcdefgh")]
     every, last = cells(steps), cells(steps, most=3)

@@ -150,8 +150,9 @@ def messages(*texts):
     ([SUBMITS, "Go."], "mini-swe-agent"),
     (["You are an agent.", "Go.", "I read it.", SUBMITS], ""),
     (["You are OpenHands agent, a helpful AI assistant.", "Go."], "OpenHands"),
+    (["You are Cline, an AI coding agent.", "Go."], "Cline"),
     (["Changes must use this *SEARCH/REPLACE block* format.", "Go."], "aider"),
-], ids=["in the task", "the system prompt", "a file", "OpenHands", "aider"])  # fmt: skip
+], ids=["in the task", "the system prompt", "a file", "OpenHands", "Cline", "aider"])  # fmt: skip
 def test_an_agent_without_headers_of_its_own_is_recognised_by_its_prompt(texts, agent):
     assert agent_of(call(messages=messages(*texts))).name == agent
 

@@ -69,8 +69,6 @@ class Program:
     """How its model says that the work is done."""
     stuck: Sequence[Scenario] = tuple(STUCK)
     honest: Sequence[Scenario] = tuple(HONEST)
-    late: frozenset[str] = frozenset()
-    """Loops that are refused too late, or never: what Looptrap has yet to learn."""
 
     @property
     def file(self) -> Path:
@@ -374,6 +372,32 @@ OPENCODE = Program(
     lambda command, remark: {"command": command, "description": remark},
 )
 
+CLINE = Program(
+    "Cline",
+    "3.0.65",
+    "agents",
+    "node_modules/.bin/cline",
+    lambda _url: ["--provider", "openai-native", "--key", "test", "--model", "gpt-5.4"],
+    lambda _url: {"CLINE_SESSION_BACKEND_MODE": "local"},
+    "run_commands",
+    lambda command, _: {"commands": [command]},
+    files={
+        ".cline/data/settings/providers.json": json.dumps(
+            {
+                "version": 1,
+                "providers": {
+                    "openai-native": {
+                        "settings": {"provider": "openai-native", "baseUrl": "{url}/v1"},
+                        "updatedAt": "2026-01-01T00:00:00.000Z",
+                        "tokenSource": "manual",
+                    }
+                },
+            }
+        )
+    },
+    stuck=STUCK[2:],  # it ends by itself after five equal calls, even if their results differ
+)
+
 MINI = Program(
     "mini-swe-agent",
     "2.4.6",
@@ -441,8 +465,6 @@ AIDER = LineProgram(
     },
     stuck=AIDER_STUCK,
     honest=AIDER_HONEST,
-    # Its edits and tests are not read as rounds; only equal requests are seen.
-    late=frozenset(scenario.name for scenario in AIDER_STUCK),
 )
 
 PROGRAMS = [CLAUDE_CODE, CODEX, GEMINI_CLI, QWEN_CODE, OPENCODE, MINI, OPENHANDS, AIDER]

@@ -51,19 +51,17 @@ def programs(*chosen: Program):
 
 @programs(*PROGRAMS)
 def test_a_stuck_agent_is_refused_and_ends_with_the_reason(program, tmp_path):
-    cells, late, refused, ends = [], set(), 0, set()
+    cells, refused, ends = [], 0, set()
     for scenario in program.stuck:
         runs = play(program, scenario, tmp_path / scenario.name.replace(" ", "-"))
         [run] = runs.runs
-        if not runs.refused or runs.calls >= scenario.latest:
-            late.add(scenario.name)
-        if runs.refused:
-            assert runs.seconds_to_end < SECONDS_TO_END, (scenario.name, runs)
-            assert run.shows_reason, run.screen
-            refused = max(refused, runs.refused)
-            ends.add((run.status, shown(run.screen)))
-        cells.append(str(runs.calls + 1) if runs.refused else "never")
-    assert late == program.late
+        assert runs.refused, (scenario.name, runs)
+        assert runs.calls < scenario.latest, (scenario.name, runs)
+        assert runs.seconds_to_end < SECONDS_TO_END, (scenario.name, runs)
+        assert run.shows_reason, run.screen
+        refused = max(refused, runs.refused)
+        ends.add((run.status, shown(run.screen)))
+        cells.append(str(runs.calls + 1))
     [(status, screen)] = ends
     compare(
         program.title,
@@ -81,10 +79,7 @@ def shown(screen: str) -> str:
 
 @programs(*PROGRAMS)
 @pytest.mark.parametrize("number", range(4), ids=[one.name for one in CLAUDE_CODE.honest])
-def test_an_honest_agent_never_notices(program, number, tmp_path, request):
-    if program is AIDER and program.honest[number].name == "polling that moves":
-        why = "the files that aider puts at the end of each request hide what came before"
-        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
+def test_an_honest_agent_never_notices(program, number, tmp_path):
     runs = play(program, program.honest[number], tmp_path)
     assert (runs.refused, runs.warned) == (0, 0), runs
     assert [run.status for run in runs.runs] == [0], runs
@@ -109,16 +104,20 @@ def slowly(script: Script, seconds: float = ANSWER_S) -> Script:
     return answer
 
 
+def patch_and_test(program: Program) -> Scenario:
+    return AIDER.honest[1] if program is AIDER else PATCH_AND_TEST
+
+
 @programs(*PROGRAMS)
 def test_equal_runs_side_by_side_are_no_loop(program, tmp_path):
-    scenario = AIDER.honest[1] if program is AIDER else PATCH_AND_TEST
+    scenario = patch_and_test(program)
     script = slowly(program.script(scenario))
     runs = play(program, scenario, tmp_path, script=script, copies=COPIES, patience=240)
     assert (runs.refused, runs.warned) == (0, 0), runs
     assert [run.status for run in runs.runs] == [0] * COPIES, runs
 
 
-@programs(MINI)
+@programs(MINI, AIDER)
 @pytest.mark.parametrize(
     ("answer_s", "seconds_apart"),
     [
@@ -130,10 +129,11 @@ def test_equal_runs_side_by_side_are_no_loop(program, tmp_path):
 def test_equal_runs_that_name_no_session_are_not_refused(
     program, answer_s, seconds_apart, tmp_path
 ):
-    script = program.script(PATCH_AND_TEST)
+    scenario = patch_and_test(program)
+    script = program.script(scenario)
     runs = play(
         program,
-        PATCH_AND_TEST,
+        scenario,
         tmp_path,
         script=slowly(script, answer_s) if answer_s else script,
         copies=COPIES,

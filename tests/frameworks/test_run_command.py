@@ -4,7 +4,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from tests.frameworks.agent_program import PROGRAMS, AgentRun, Program, end, own_tmux, start
+from tests.frameworks.agent_program import (
+    AIDER,
+    CLINE,
+    PROGRAMS,
+    AgentRun,
+    Program,
+    end,
+    own_tmux,
+    start,
+)
 from tests.frameworks.agent_scenario import Scenario
 from tests.frameworks.test_agent_programs import installed, programs
 
@@ -27,7 +36,13 @@ def with_a_key_only(program: Program) -> Program:
         name: value for name, value in program.environment(marker).items() if is_plain(value)
     }
     arguments = [one for one in program.arguments(marker) if is_plain(one)]
-    return replace(program, arguments=lambda _url: arguments, environment=lambda _url: variables)
+    files = {name: text for name, text in program.files.items() if "{url}" not in text}
+    return replace(
+        program,
+        arguments=lambda _url: arguments,
+        environment=lambda _url: variables,
+        files=files,
+    )
 
 
 def run_guarded(program: Program, scenario: Scenario, folder: Path) -> AgentRun:
@@ -46,15 +61,17 @@ def run_guarded(program: Program, scenario: Scenario, folder: Path) -> AgentRun:
         return AgentRun((folder / "screen.txt").read_text("utf-8", "replace"), running.returncode)
 
 
-@programs(*PROGRAMS)
+@programs(*PROGRAMS, CLINE)
 def test_a_stuck_program_is_caught_with_nothing_configured_but_a_key(program, tmp_path):
     run = run_guarded(program, program.stuck[0], tmp_path)
     assert run.status == REFUSED_STATUS, run.screen
     assert run.shows_reason, run.screen
-    assert "looptrap: 1 loop caught: 1 call refused" in run.screen
+    # aider takes the next line of its user after a refusal.
+    calls = "3 calls" if program is AIDER else "1 call"
+    assert f"looptrap: 1 loop caught: {calls} refused" in run.screen, run.screen
 
 
-@programs(*PROGRAMS)
+@programs(*PROGRAMS, CLINE)
 def test_an_honest_program_ends_as_without_looptrap(program, tmp_path):
     run = run_guarded(program, program.honest[1], tmp_path)
     assert run.status == 0, run.screen

@@ -49,15 +49,17 @@ def test_without_a_session_there_is_no_row_for_one():
     assert settled(Ticket(call()), Outcome(200))[1] is None
 
 
-def test_what_was_saved_is_found_where_the_refused_call_is():
+def test_what_a_loop_saved_and_cost_is_found_where_the_refused_call_is():
     ledger = UsageRecorder()
     ledger.record(Ticket(call(), BLOCK), None, 120.0, "", "")
     ledger.flush()
     (sighting,) = seen(Ticket(call(), BLOCK))
     one = sighting
-    ledger.add_saving(one.time, UsageKey(one.caller, one.project, one.provider, one.model), 70)
-    sums = ledger.take().spending
-    assert sum(spent.saved for spent in sums.values()) == 70
+    spender = UsageKey(one.caller, one.project, one.provider, one.model)
+    ledger.add_loop(one.time, spender, saved=70, spent=30)
+    sums = ledger.take().spending.values()
+    assert sum(spent.saved for spent in sums) == 70
+    assert sum(spent.looped for spent in sums) == 30
 
 
 @pytest.fixture
@@ -117,7 +119,10 @@ async def test_a_loop_that_passed_with_warnings_first_is_saved_at_its_own_cost(h
     await until(lambda: any(one.refused for one in here.app.recorder.history.incidents().items))
     (one,) = here.app.recorder.history.incidents().items
     assert one.priced > 0
-    assert one.spent_usd == pytest.approx(2.0 * one.priced)
+    assert one.spent_usd == pytest.approx(2.0 * one.paid)
+    looped = await totals(here, lambda total: total.looped and total.cost)
+    assert looped.looped_usd == pytest.approx(one.spent_usd)
+    assert looped.looped_usd <= looped.cost_usd, "it is a part of what was spent"
     assert one.saved_usd == pytest.approx(2.0 * one.refused)
     assert one.projected_usd_an_hour == pytest.approx(2.0 * one.calls * 60, rel=0.2)
 

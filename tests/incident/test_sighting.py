@@ -72,11 +72,12 @@ def test_a_warning_before_more_is_not_alarming():
     assert (one.input_tokens, one.output_tokens) == (10, 5)
 
 
-def test_what_one_call_used_is_counted_once_whoever_spoke_of_it():
+def test_what_one_call_used_is_counted_once_in_each_incident():
     ticket = Ticket(call(), WARN, shadow=BLOCK, heard=WARN)
     found = seen(ticket, Outcome(200, Usage(10, 5)))
     assert [one.mode for one in found] == ["enforce", "enforce", "shadow"]
-    assert sum(one.input_tokens for one in found) == 10
+    assert [one.input_tokens for one in found] == [10, 0, 10]
+    assert [one.is_counted for one in found] == [True, False, False], "totals count it once"
     assert [one.is_refused for one in found] == [False, False, False]
 
 
@@ -86,9 +87,10 @@ class TestMoney:
     def seen(self, ticket, outcome=None):
         return self.PRICED.sightings(ticket, outcome, 7.0, "lt-1", "openai")
 
-    def test_what_passed_has_its_cost_once_whoever_spoke_of_it(self):
+    def test_what_passed_has_its_cost_in_shadow_too(self):
         found = self.seen(Ticket(call(), WARN, shadow=BLOCK), Outcome(200, Usage(10, 5), cost=70))
-        assert [one.cost for one in found] == [70, None]
+        assert [one.cost for one in found] == [70, 70]
+        assert [one.is_counted for one in found] == [True, False]
         assert [one.estimate for one in found] == [None, None]
 
     def test_what_was_refused_has_an_estimate_of_its_input_once(self):

@@ -28,14 +28,15 @@ def gathered(*sightings):
 
 def test_refused_calls_are_worth_what_calls_of_this_loop_cost():
     one = gathered(warned(), warned(cost=2 * CENT), *[seen(n, estimate=CENT) for n in range(10)])
-    assert one.spent_usd == pytest.approx(0.06)
+    assert one.paid == 2 + 3, "three calls before the first warning"
+    assert one.spent_usd == pytest.approx(0.06 + 3 * 0.03), "each of which counts as the mean"
     assert one.saved_usd == pytest.approx(0.30), "10 times the mean, not what their input costs"
     assert one.saved_tokens == 10 * 1_000
 
 
 def test_where_none_passed_they_are_worth_what_their_input_costs():
     one = gathered(*[seen(n, estimate=CENT) for n in range(10)])
-    assert one.spent_usd is None
+    assert one.spent_usd == pytest.approx(one.before * 0.01)
     assert one.saved_usd == pytest.approx(0.10)
     assert one.saved_tokens == 10 * 100, "400 bytes each, four a token"
 
@@ -62,6 +63,56 @@ def test_a_projection_is_the_rate_of_the_loop_over_an_hour(seconds, calls, an_ho
     one = gathered(warned(), *[seen(seconds * n / calls) for n in range(1, calls + 1)])
     assert one.projected_usd_an_hour == pytest.approx(an_hour)
     assert one.saved_usd == pytest.approx(0.04 * calls), "and is no part of what was saved"
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_a_projection_is_the_same_enforced_and_in_shadow(mode):
+    is_enforced = mode == "enforce"
+    calls = [
+        seen(n, 5 + n, mode=mode, is_refused=is_enforced, cost=None if is_enforced else 4 * CENT)
+        for n in range(1, 31)
+    ]
+    one = gathered(warned(mode=mode), *calls)
+    assert one.projected_usd_an_hour == pytest.approx(0.04 * 31 * 60)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_contained", "is_burning"),
+    [
+        pytest.param({"action": "block"}, True, False, id="refused"),
+        pytest.param({"action": "stop"}, True, False, id="stopped"),
+        pytest.param({"action": "block", "mode": "shadow"}, False, True, id="shadow"),
+        pytest.param({"action": "warn"}, False, True, id="only warned"),
+        pytest.param({"action": "warn", "closed": 150.0}, False, False, id="over"),
+        pytest.param({"action": "warn", "last": -500.0}, False, False, id="quiet"),
+        pytest.param({"action": "warn", "caller": "demo"}, False, False, id="demo"),
+    ],
+)
+def test_money_leaves_while_calls_of_a_loop_pass(given, is_contained, is_burning):
+    base = {"id": "i", "instance": "a", "key": "k", "opened": -600.0, "last": 100.0}
+    one = Incident(**{**base, **given})
+    assert (one.is_contained, one.is_burning(120.0)) == (is_contained, is_burning)
+
+
+def test_a_rule_that_counts_within_one_answer_makes_no_earlier_calls():
+    one = gathered(warned(signal="chant"))
+    assert (one.before, one.paid) == (0, 1)
+
+
+def test_the_tracker_adds_up_what_loops_cost():
+    here = tracker()
+    here.add(warned())
+    assert here.spent == 4 * 4 * CENT, "and three calls before it"
+    here.add(warned(1.0, cost=CENT))
+    here.add(seen(2.0, estimate=CENT))
+    assert here.spent == 17 * CENT, "what is refused costs nothing"
+
+
+def test_totals_leave_out_the_demo():
+    here = tracker()
+    here.add(warned(caller="demo"))
+    here.add(seen(2.0, caller="demo"))
+    assert (here.spent, here.saved) == (0, 0)
 
 
 parts = st.builds(

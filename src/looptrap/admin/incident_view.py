@@ -169,6 +169,7 @@ class CellView(TypedDict):
     is_error: bool
     repeats: bool
     after: Break
+    error: str
 
 
 class RuleCountView(TypedDict):
@@ -243,6 +244,7 @@ class IncidentSummary(TypedDict):
     hits: int
     calls: int
     before: int
+    paid: int
     refused: int
     stage: int
     input_tokens: int
@@ -251,6 +253,8 @@ class IncidentSummary(TypedDict):
     spent_usd: float | None
     saved_usd: float | None
     projected_usd_an_hour: float | None
+    is_contained: bool
+    is_demo: bool
     tool: str | None
     acknowledged: Acknowledgement | None
     label: Label | None

@@ -15,6 +15,7 @@ from looptrap.admin.audit import AuditApi
 from looptrap.admin.breach import BreachApi
 from looptrap.admin.budget import BudgetApi
 from looptrap.admin.config import ConfigApi
+from looptrap.admin.demo import DemoApi
 from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.incident import IncidentApi
@@ -48,7 +49,7 @@ class OpenApiDocumentApi(Api):
 APIS: tuple[type[Api], ...] = (
     StatusApi, UsageApi, ProviderApi, KeyApi, ConfigApi, BudgetApi, BreachApi, IncidentBulkApi,
     IncidentApi, EnforcementApi, ProjectApi, ToolApi, RuleApi, AlertApi, AuditApi, EventStreamApi,
-    RuleTrialApi, OpenApiDocumentApi,
+    RuleTrialApi, DemoApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 

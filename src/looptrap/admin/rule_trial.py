@@ -16,13 +16,15 @@ import msgspec
 from aiohttp import web
 
 from looptrap.admin.api import ApiError, ApiRequest, Instant, IsoTime, field, fields, iso_time
-from looptrap.admin.operation import Api, post, table_body
+from looptrap.admin.incident import find_incident
+from looptrap.admin.operation import Api, get, post, table_body
 from looptrap.errors import CallError, ConfigError, Problem
 from looptrap.gateway.app import App
 from looptrap.policy import preset
 from looptrap.policy.policy import PROJECT, Project, change_rules
 from looptrap.policy.rule import RULE_CHANGE
 from looptrap.replay.capture import capture_files
+from looptrap.replay.captured_loop import CapturedLoop, CapturedLoopRequest
 from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.subprocess_worker import TaskName, run_in_subprocess
 from looptrap.replay.try_it import TryItReport, TryItRequest
@@ -47,6 +49,9 @@ MAX_TRY_BODY_BYTES = 2 * MAX_TEXT_BYTES + (1 << 20)
 """A body with such a text: quotes and line ends take two bytes each."""
 
 MAX_CONCURRENT_TRIES = 2
+
+MAX_LOOP_ROUNDS = 24
+"""Rounds of a loop in which distinct ones are looked for."""
 
 ALL_CALLS_PROJECT = "everyone"
 """The name of the project whose settings are tried on all calls."""
@@ -177,12 +182,38 @@ class WhatIfResult(TypedDict):
 
 
 class RuleTrialApi(Api):
-    """Answers at `/api/v1/what-if` and `/api/v1/try`; a pasted text is not kept or logged."""
+    """Answers at `/api/v1/what-if` and `/api/v1/try`, and what can be tried of an incident.
+
+    No text is kept or logged.
+    """
 
     def __init__(self, app: App) -> None:
         super().__init__(app)
         self._what_if_job = SubprocessJob("what-if")
         self._try_job = SubprocessJob("try", MAX_CONCURRENT_TRIES)
+        self._loop_job = SubprocessJob("captured-loop", MAX_CONCURRENT_TRIES)
+
+    @get(
+        "/api/v1/incidents/{id}/captured",
+        "what its client sent, where content is captured",
+        errors=(404, 422, 429),
+    )
+    async def _captured(self, request: ApiRequest) -> CapturedLoop:
+        incident = await find_incident(self._app, request.name)
+        capture, folder = self._app.capture, self._app.config.gateway.capture_dir
+        if capture is None or folder is None or self._config.capture != "content":
+            return CapturedLoop()
+        ago = incident.evidence[0].ago if incident.evidence else 0
+        question = CapturedLoopRequest(
+            folder=folder,
+            session=incident.session,
+            caller=capture.caller_name(incident.caller),
+            secret=self._app.secret.hex(),
+            until=incident.last + 1,
+            rounds=min(ago + 1, MAX_LOOP_ROUNDS),
+        )
+        found = await self._loop_job.run(request.http, question)
+        return msgspec.convert(found, CapturedLoop)
 
     @post(
         "/api/v1/try",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
 from looptrap.admin.api import (
@@ -20,8 +20,8 @@ from looptrap.admin.api import (
 )
 from looptrap.admin.operation import Api, get
 from looptrap.errors import ConfigError, Problem
-from looptrap.incident.history import IncidentHistory, UsageQuery
-from looptrap.incident.model import Incident
+from looptrap.incident.history import IncidentHistory
+from looptrap.incident.model import Incident, merge_parts
 from looptrap.schema import Choice, Number
 from looptrap.usage.model import MINUTE_S, UsageTotals
 from looptrap.usage.table import SessionShare, UsagePoint, UsageShare
@@ -62,6 +62,7 @@ class UsageFigures(TypedDict):
     unpriced: int
     estimated: int
     saved_usd: float
+    looped_usd: float
 
 
 class StatsStep(UsageFigures):
@@ -75,6 +76,13 @@ class StatsGroup(TypedDict):
 
     name: str
     totals: UsageFigures
+
+
+class BurningLoops(TypedDict):
+    """Open loops whose calls pass, and what they cost an hour; None if none has a price."""
+
+    loops: int
+    usd_an_hour: float | None
 
 
 class Explanation(TypedDict):
@@ -92,6 +100,7 @@ class Stats(TypedDict):
     totals: UsageFigures
     series: list[StatsStep]
     saved_usd: Explanation
+    burning: BurningLoops
     by: NotRequired[Literal["caller", "project", "model", "provider"]]
     groups: NotRequired[list[StatsGroup]]
 
@@ -140,6 +149,7 @@ class SpendingRow(TypedDict):
     output_tokens: NotRequired[int]
     estimated: NotRequired[int]
     saved_usd: NotRequired[float]
+    looped_usd: NotRequired[float]
     caller: NotRequired[str]
     project: NotRequired[str]
     model: NotRequired[str]
@@ -174,7 +184,8 @@ class UsageApi(Api):
         if not 0 <= until - since <= MAX_STEPS * step:
             message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
             raise ConfigError([Problem("step", message)])
-        return await query_history(_stats_report, self._history.usage, query, since, until)
+        now = self._now()
+        return await query_history(_stats_report, self._history, query, since, until, now)
 
     @get("/api/v1/spending", "what calls came to, and by whom", parameters=SPENDING_PARAMETERS)
     async def _spending(self, request: ApiRequest) -> SpendingReport:
@@ -196,7 +207,10 @@ def usage_figures(spent: UsageTotals) -> UsageFigures:
     return view_of(UsageFigures, spent, allowed=spent.calls - spent.warned - spent.refused)
 
 
-def _stats_report(books: UsageQuery, query: dict[str, Any], since: float, until: float) -> Stats:
+def _stats_report(
+    history: IncidentHistory, query: dict[str, Any], since: float, until: float, now: float
+) -> Stats:
+    books = history.usage
     step, by = query["step"], query["by"]
     # The first step is whole, so that it is no lower than it was.
     since = since // step * step
@@ -212,6 +226,7 @@ def _stats_report(books: UsageQuery, query: dict[str, Any], since: float, until:
             for begin in begins
         ],
         "saved_usd": {"how": SAVED_EXPLANATION},
+        "burning": burning_loops(history.open_incidents(), now),
     }
     if by != "none":
         shares = books.top(by, since, until, limit=query["limit"])
@@ -245,6 +260,17 @@ def _spending_report(
         series = books.series(since, until, step, name, utc_offset=query["utc_offset"])
         report["step"], report["series"] = step, [_series_step(name, one) for one in series]
     return report
+
+
+def burning_loops(parts: Iterable[Incident], now: float) -> BurningLoops:
+    """Return the loops among parts of open incidents whose calls go on and are paid for."""
+    by_id: dict[str, list[Incident]] = {}
+    for part in parts:
+        by_id.setdefault(part.id, []).append(part)
+    burning = [one for one in map(merge_parts, by_id.values()) if one.is_burning(now)]
+    rates = [one.projected_usd_an_hour for one in burning]
+    priced = [rate for rate in rates if rate is not None]
+    return {"loops": len(burning), "usd_an_hour": sum(priced) if priced or not rates else None}
 
 
 def _open_incident_counts(

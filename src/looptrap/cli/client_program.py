@@ -64,6 +64,8 @@ class UserFiles:
             return Path(folder, name.removeprefix("~/.config/"))
         if name.startswith("~/.codex/") and (folder := self.env.get("CODEX_HOME")):
             return Path(folder, name.removeprefix("~/.codex/"))
+        if name.startswith("~/.cline/data/") and (folder := self.env.get("CLINE_DATA_DIR")):
+            return Path(folder, name.removeprefix("~/.cline/data/"))
         return self.home / name.removeprefix("~/")
 
     def value(self, name: str, key: Key) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import mkstemp
 
 from looptrap.cli.client_program import (
     ANTHROPIC,
@@ -153,6 +156,56 @@ def _qwen_warnings(user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
         yield "calls of a Qwen login do not pass the gateway, only those with an API key"
 
 
+# Cline
+
+_CLINE_PROVIDERS = "~/.cline/data/settings/providers.json"
+_CLINE_URLS = {"anthropic": ANTHROPIC_V1, "openai-native": OPENAI}
+"""The providers whose base URL Cline takes from that file."""
+
+
+def _cline_entries(_user: UserFiles) -> Mapping[Key, Entry]:
+    """Return the URLs, with what else Cline demands of a provider."""
+    entries: dict[Key, Entry] = {}
+    for name, form in _CLINE_URLS.items():
+        entries["providers", name, "settings", "provider"] = name
+        entries["providers", name, "settings", "baseUrl"] = form
+        entries["providers", name, "tokenSource"] = "manual"
+        entries["providers", name, "updatedAt"] = "2026-01-01T00:00:00.000Z"
+    return entries
+
+
+def _cline_variable(values: Values, _words: Sequence[str], user: UserFiles) -> RunWords:
+    """Give it a copy of its file, which has keys in it: only the user can read the copy.
+
+    And keep its process in the background from making the calls: that may have read another file.
+    """
+    path = user.path(_CLINE_PROVIDERS)
+    try:
+        known = json.loads(path.read_bytes()) if path.exists() else {"version": 1}
+        merged = with_values(known, values)
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise ConfigError([Problem(str(path), f"cannot be read: {error}")]) from None
+    handle, name = mkstemp(prefix="looptrap-cline-", suffix=".json")
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(handle, "w", encoding="utf-8") as copy:
+        json.dump(merged, copy)
+    return RunWords(
+        [], {"CLINE_PROVIDER_SETTINGS_PATH": name, "CLINE_SESSION_BACKEND_MODE": "local"}
+    )
+
+
+def _cline_warnings(user: UserFiles, words: Sequence[str]) -> Iterator[str]:
+    flags = [at for at, word in enumerate(words[:-1]) if word in ("-P", "--provider")]
+    provider = (
+        words[flags[-1] + 1] if flags else user.value(_CLINE_PROVIDERS, ("lastUsedProvider",))
+    )
+    if provider not in _CLINE_URLS:
+        yield (
+            f"calls pass the gateway only with the providers {' and '.join(_CLINE_URLS)}, and with"
+            " a key of yours: choose one with --provider, or log in with `cline auth`"
+        )
+
+
 # OpenCode, and programs that use LiteLLM
 
 
@@ -240,6 +293,10 @@ PROGRAMS = (
     ClientProgram(names=("openhands",), variables=LITELLM, common_variable="LLM_BASE_URL"),
     ClientProgram(
         names=("cline",),
+        file=_CLINE_PROVIDERS,
+        entries=_cline_entries,
+        pass_entries=_cline_variable,
+        warnings=_cline_warnings,
         steps="""\
 Cline keeps its base URL with the login of a provider. For its command line:
 

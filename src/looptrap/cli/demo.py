@@ -20,14 +20,16 @@ MAX_CALLS = 1000
     help="End a loop that nothing stops after N calls.",
 )
 @click.option("--plain", is_flag=True, help="Plain lines, as in a pipe: no colour, no waiting.")
-def demo(calls: int, plain: bool) -> None:
+@click.option("--dashboard", is_flag=True, help="Play it into a dashboard, open until Ctrl-C.")
+def demo(calls: int, plain: bool, dashboard: bool) -> None:
     """Watch a stuck agent being caught, and what that saves.
 
     Starts a fake provider and a gateway on free local ports; nothing leaves this machine.
     """
     import uvloop
 
-    from looptrap.cli.demo_run import choose_screen, play
+    from looptrap.cli.demo_run import choose_screen, play, play_into_dashboard
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(play(calls, choose_screen(plain)))
+        run = play_into_dashboard if dashboard else play
+        runner.run(run(calls, choose_screen(plain)))

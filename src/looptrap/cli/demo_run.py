@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 from tempfile import TemporaryDirectory
 from textwrap import fill, indent
-from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout
 from rich.console import Console, Group
@@ -17,61 +17,20 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
+from looptrap.admin.server import AdminServer
 from looptrap.config import load
+from looptrap.config.kind import Address
 from looptrap.gateway.app import App
-from looptrap.testing import FakeProvider, Reply
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPrice:
-    """A model's list price at a date: dollars a million tokens, without any discount."""
-
-    model: str
-    input: float
-    output: float
-    listed: str
-
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        """Return dollars."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
-
-    def __str__(self) -> str:
-        return (
-            f"List price of {self.model}, {self.listed}: ${self.input:.2f} a million input tokens,"
-            f" ${self.output:.2f} output"
-        )
-
-
-MODEL_PRICE = ListPrice(model="gpt-5.4", input=2.50, output=15.00, listed="October 2026")
-"""The model that the demo's agent calls."""
-
-TOOL = "read_log"
-ARGUMENTS = {"pump": 5}
-FAILURE = "the log server timed out"
-
-CONTEXT_MESSAGES = 4
-"""Messages in its context window after the task: two rounds, so it never sees a third."""
-
-# About as long as a real agent's prompt: every call of a loop pays for it again.
-_HANDBOOK = "\n".join(
-    f"Pump {number}: check bearing, seal and coupling in this order; above 7.1 mm/s vibration shut"
-    " it down, note the hour, read its log and report to the shift engineer."
-    for number in range(1, 241)
+from looptrap.testing import FakeProvider
+from looptrap.testing.stuck_agent import (
+    ARGUMENTS,
+    CONTEXT_MESSAGES,
+    FAILURE,
+    MODEL_PRICE,
+    TOOL,
+    StuckAgent,
+    stuck_reply,
 )
-_OPENING = [
-    {"role": "system", "content": f"You keep a waterworks running.\n{_HANDBOOK}"},
-    {"role": "user", "content": "Pump 5 vibrates. Find out why."},
-]
-_TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": TOOL,
-            "description": "Read the latest lines of a pump's log.",
-            "parameters": {"type": "object", "properties": {"pump": {"type": "integer"}}},
-        },
-    }
-]
 
 REQUEST_TIMEOUT = ClientTimeout(total=10)
 
@@ -96,20 +55,19 @@ class AgentStep:
         return self.verdict == "block"
 
 
-class StuckAgent:
-    """Calls the model, runs its tool call, and trims its context."""
+class AgentClient:
+    """Sends the requests of the stuck agent over HTTP."""
 
     def __init__(self, http: ClientSession, base_url: str) -> None:
         self._http = http
         self._url = f"{base_url}/v1/chat/completions"
-        self._recent: list[dict[str, Any]] = []
+        self._agent = StuckAgent()
         self._calls = 0
 
     async def step(self) -> AgentStep:
         """Make one call, and act on its answer."""
         self._calls += 1
-        body = {"model": MODEL_PRICE.model, "messages": [*_OPENING, *self._recent], "tools": _TOOLS}
-        async with self._http.post(self._url, json=body) as response:
+        async with self._http.post(self._url, json=self._agent.request()) as response:
             answer = await response.json()
             verdict = response.headers.get("X-Looptrap-Verdict", "")
             step = AgentStep(self._calls, response.status, verdict)
@@ -119,15 +77,8 @@ class StuckAgent:
             response.raise_for_status()
         usage = answer["usage"]
         step.input_tokens, step.output_tokens = usage["prompt_tokens"], usage["completion_tokens"]
-        self._use_tools(answer["choices"][0]["message"])
+        self._agent.take(answer)
         return step
-
-    def _use_tools(self, message: dict[str, Any]) -> None:
-        results = [
-            {"role": "tool", "tool_call_id": call["id"], "content": f"error: {FAILURE}"}
-            for call in message["tool_calls"]
-        ]
-        self._recent = [*self._recent, message, *results][-CONTEXT_MESSAGES:]
 
 
 @dataclass(slots=True)
@@ -137,6 +88,8 @@ class DemoRun:
     is_guarded: bool
     limit: int
     """Calls after which the demo ends the run, if nothing else does."""
+    max_refusals: int = 1
+    """Refusals after which the agent gives up."""
     steps: list[AgentStep] = field(default_factory=list)
     answered: int = 0
     """Calls that the provider has seen."""
@@ -146,7 +99,12 @@ class DemoRun:
     @property
     def refusal(self) -> AgentStep | None:
         """The call at which the agent was stopped, if it was."""
-        return self.steps[-1] if self.steps and self.steps[-1].is_refused else None
+        return next((step for step in self.steps if step.is_refused), None)
+
+    @property
+    def refusals(self) -> int:
+        """How many of its calls were refused."""
+        return sum(step.is_refused for step in self.steps)
 
     @property
     def title(self) -> str:
@@ -166,44 +124,63 @@ class DemoRun:
         return f"call {step.number:>4}  {verdict}{result:<51}${self.cost:.2f}"
 
 
-async def run_agent(run: DemoRun) -> AsyncIterator[AgentStep]:
-    """Run the agent until it is refused or the limit is reached; yield every call."""
-    async with (
-        # Like a model that sees a failed tool and calls it again.
-        FakeProvider(lambda _received: Reply.tool_call(TOOL, ARGUMENTS)) as provider,
-        _reachable(provider, run.is_guarded) as url,
-        ClientSession(timeout=REQUEST_TIMEOUT) as http,
-    ):
-        agent = StuckAgent(http, url)
-        while len(run.steps) < run.limit and run.refusal is None:
-            step = await agent.step()
-            run.steps.append(step)
-            run.answered = provider.calls
-            run.cost += MODEL_PRICE.of(step.input_tokens, step.output_tokens)
-            yield step
+@dataclass(frozen=True, slots=True)
+class DemoTarget:
+    """Where the agent sends its calls: a fake provider, perhaps behind a gateway."""
+
+    provider: FakeProvider
+    url: str
+    dashboard: str = ""
+    """The URL of the gateway's dashboard, if it has one."""
 
 
 @asynccontextmanager
-async def _reachable(provider: FakeProvider, is_guarded: bool) -> AsyncIterator[str]:
-    """Give the URL by which the agent reaches the provider: straight, or through a gateway."""
-    if not is_guarded:
-        yield provider.url
-        return
-    with TemporaryDirectory(prefix="looptrap-demo-") as folder:
-        # Independent of the machine's configuration: no file, variable, key or proxy.
-        flags = {
-            "listen": "127.0.0.1:0",
-            "upstream": provider.url,
-            "state": str(Path(folder, "state")),
-            "history": str(Path(folder, "history")),
-            "decision_log": "off",
-        }
-        app = App(load(env={}, flags=flags), {})
-        [(host, port)] = await app.start()
-        try:
-            yield f"http://{host}:{port}"
-        finally:
-            await app.stop()
+async def open_target(
+    *, is_guarded: bool, has_dashboard: bool = False
+) -> AsyncIterator[DemoTarget]:
+    """Start a fake provider, and in front of it a gateway if the run is guarded."""
+    async with FakeProvider(lambda _received: stuck_reply()) as provider:
+        if not is_guarded:
+            yield DemoTarget(provider, provider.url)
+            return
+        with TemporaryDirectory(prefix="looptrap-demo-") as folder:
+            app = App(load(env={}, flags=_flags(provider.url, Path(folder))), {})
+            [(host, port)] = await app.start()
+            admin = AdminServer(app, Address("127.0.0.1", 0))
+            try:
+                at = Address(*await admin.start()) if has_dashboard else None
+                dashboard = f"http://{at}/" if at is not None else ""
+                yield DemoTarget(provider, f"http://{host}:{port}", dashboard)
+            finally:
+                if has_dashboard:
+                    await admin.stop()
+                await app.stop()
+
+
+def _flags(upstream: str, folder: Path) -> dict[str, str]:
+    """Return settings that are independent of the machine: no file, variable, key or proxy."""
+    return {
+        "listen": "127.0.0.1:0",
+        "upstream": upstream,
+        "state": str(folder / "state"),
+        "history": str(folder / "history"),
+        "decision_log": "off",
+        # The texts of the demo are no secret: the dashboard shows what repeats.
+        "capture": "content",
+        "capture_dir": str(folder / "calls"),
+    }
+
+
+async def run_agent(run: DemoRun, target: DemoTarget) -> AsyncIterator[AgentStep]:
+    """Run the agent until it is refused or the limit is reached; yield every call."""
+    async with ClientSession(timeout=REQUEST_TIMEOUT) as http:
+        agent = AgentClient(http, target.url)
+        while len(run.steps) < run.limit and run.refusals < run.max_refusals:
+            step = await agent.step()
+            run.steps.append(step)
+            run.answered = target.provider.calls
+            run.cost += MODEL_PRICE.of(step.input_tokens, step.output_tokens)
+            yield step
 
 
 INTRODUCTION = f"""\
@@ -221,6 +198,8 @@ LIVE_DURATION_S = 3.0
 LIVE_PAUSE_S = 0.35
 """Seconds between two calls of the guarded run, so that each can be seen."""
 LIVE_ROWS = 8
+DASHBOARD_REFUSALS = 5
+"""Refusals before the agent gives up, where the dashboard shows what they save."""
 LIVE_WIDTH = 80
 
 _STYLES = {"allow": "green", "block": "bold red"}
@@ -236,11 +215,11 @@ class Screen:
         """Print a paragraph."""
         self._console.print(text)
 
-    async def watch(self, run: DemoRun) -> None:
+    async def watch(self, run: DemoRun, target: DemoTarget) -> None:
         """Run the agent to its end and show its calls."""
         self.say(run.title)
         every = max(10, run.limit // 6)
-        async for step in run_agent(run):
+        async for step in run_agent(run, target):
             if run.is_guarded or step.number <= 3 or step.number % every == 0:
                 self.say(f"  {run.row(step)}")
         self.say(f"{indent(run.ending, '  ')}\n")
@@ -249,12 +228,12 @@ class Screen:
 class LiveScreen(Screen):
     """The latest calls in a frame, slowly enough to follow."""
 
-    async def watch(self, run: DemoRun) -> None:
+    async def watch(self, run: DemoRun, target: DemoTarget) -> None:
         """Run the agent to its end and show its calls."""
         pause = LIVE_PAUSE_S if run.is_guarded else LIVE_DURATION_S / run.limit
         rows: list[Text] = []
         with Live(console=self._console, auto_refresh=False) as live:
-            async for step in run_agent(run):
+            async for step in run_agent(run, target):
                 style = _STYLES.get(step.verdict, "")
                 rows = [*rows, Text(run.row(step), style)][-LIVE_ROWS:]
                 live.update(_frame(run, rows), refresh=True)
@@ -284,14 +263,30 @@ async def play(calls: int, screen: Screen) -> None:
     """Run the agent without Looptrap, then with it, and print the difference."""
     screen.say(f"{INTRODUCTION}\n")
     without, guarded = DemoRun(False, calls), DemoRun(True, calls)
-    await screen.watch(without)
-    await screen.watch(guarded)
+    for run in (without, guarded):
+        async with open_target(is_guarded=run.is_guarded) as target:
+            await screen.watch(run, target)
     tokens = sum(step.input_tokens + step.output_tokens for step in without.steps)
     price = f"{MODEL_PRICE}; {tokens // without.answered:,} tokens a call, none cached."
     screen.say(
         f"{_describe_savings(without, guarded)}\n\n{fill(price, TEXT_WIDTH)}\n"
         "Tokens are what the fake provider reported. Nothing has left this machine."
     )
+
+
+async def play_into_dashboard(calls: int, screen: Screen) -> None:
+    """Run the agent through a gateway with a dashboard, and keep both open until Ctrl-C."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for signal in (SIGINT, SIGTERM):
+        loop.add_signal_handler(signal, ended.set)
+    async with open_target(is_guarded=True, has_dashboard=True) as target:
+        screen.say(f"{INTRODUCTION}\n\nIts dashboard: {target.dashboard}\n")
+        await screen.watch(DemoRun(True, calls, max_refusals=DASHBOARD_REFUSALS), target)
+        screen.say(
+            f"Open {target.dashboard} to see the loop; more can be played there.\n"
+            "Nothing leaves this machine, and nothing is kept. Press Ctrl-C to end."
+        )
+        await ended.wait()
 
 
 def _describe_savings(without: DemoRun, guarded: DemoRun) -> str:

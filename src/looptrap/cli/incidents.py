@@ -372,8 +372,10 @@ def _facts(incident: IncidentView, now: datetime) -> Iterator[tuple[str, str]]:
     yield "calls", f"{incident['calls']:,} that a rule {acted}, {refused:,} of them refused"
     input_tokens, output_tokens = incident["input_tokens"], incident["output_tokens"]
     if input_tokens or output_tokens:
-        cost = format_usd(incident["spent_usd"])
-        yield "used", f"{input_tokens:,} tokens in, {output_tokens:,} out, {cost}"
+        yield "used", f"{input_tokens:,} tokens in, {output_tokens:,} out"
+    if (paid := incident["paid"]) and incident["spent_usd"] is not None:
+        calls = "1 paid call" if paid == 1 else f"{paid:,} paid calls"
+        yield "spent", f"{format_usd(incident['spent_usd'])}: {calls}"
     if refused:
         projected = incident["projected_usd_an_hour"]
         yield "saved", describe_savings(refused, incident["saved_usd"], projected)

@@ -158,7 +158,9 @@ _LISTS = (
     "DROP INDEX part_closed",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS]
+_LOOPED = ("ALTER TABLE spending ADD COLUMN looped INTEGER NOT NULL DEFAULT 0",)
+
+MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _LOOPED]
 """Statements from each version to the next; append only, never change a released one."""
 
 

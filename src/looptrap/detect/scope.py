@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from looptrap.detect.canonical import LONG_TEXT, join, mask, normalise
+from looptrap.detect.edit_chat import EditChat
 from looptrap.detect.near import without_envelope, without_repetition, without_trailer
 from looptrap.detect.trajectory import FIRST_MESSAGES, is_observation
 from looptrap.dialect.model import Call, Message
@@ -43,10 +44,13 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
     equal runs get other ids, and a retry has the same. An agent that shows only one round has other
     ids each time, and is known by nothing else. No other ids count.
     """
+    is_near = similarity == "near"
 
     def content(call: Call) -> bytes | None:
         if not call.generates:
             return None
+        if not is_near and isinstance(call, EditChat) and call.sent is not None:
+            call = call.sent
         messages = call.tail(tail)
         if not messages:
             return None
@@ -59,7 +63,6 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
             texts.append(f"after {len(call.raws)}")
             if last.results and len(messages) > 2 and messages[-3].results:
                 texts.append(last.results[-1].call_id)
-        is_near = similarity == "near"
         for message in messages:
             mark = _MARKS.get(message.role) or f"?{message.role}" if with_tools else ""
             if message.calls or message.results:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from looptrap.detect.canonical import join
 from looptrap.detect.remembered_round import RememberedRound, Trait
 from looptrap.detect.round import Round
+from looptrap.detect.signals.failing import SAME_ERROR_PERCENT
 from looptrap.detect.similarity import MAX_COMPARED_CHARS, differs_only_in_noise, gist_of_result
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
 
@@ -19,7 +21,7 @@ MAX_CELLS = 60
 """Latest rounds that are shown."""
 
 MAX_COMPARED_RESULTS = 16
-"""Earlier results of the same call with which a result is compared."""
+"""Earlier results of the same call, or other errors, with which a result is compared."""
 
 
 Break = Literal["", "compaction", "trim", "restart"]
@@ -37,6 +39,8 @@ class StripCell(msgspec.Struct, frozen=True, gc=False):
     """Whether another cell of the strip has the same id."""
     after: Break = ""
     """Whether the history was compacted or trimmed just before it, or the run began again."""
+    error: str = ""
+    """The id of the first cell that failed the same way; empty for a round that did not fail."""
 
 
 def strip(
@@ -50,14 +54,13 @@ def strip(
     round_ids = _RoundIds(secret)
     ids = [round_ids.id(round_) for round_ in oldest_first]
     occurrences = Counter(ids)
+    errors = _errors(oldest_first, ids)
     breaks = [_break_before(round_) for round_ in oldest_first]
     if breaks and isinstance(rounds, Trajectory) and rounds.restarts:
         breaks[0] = "restart"
     return [
-        StripCell(
-            id, tuple(sorted(round_.names)), round_.failure is not None, occurrences[id] > 1, after
-        )
-        for id, round_, after in zip(ids, oldest_first, breaks, strict=True)
+        StripCell(id, tuple(sorted(round_.names)), bool(error), occurrences[id] > 1, after, error)
+        for id, round_, after, error in zip(ids, oldest_first, breaks, errors, strict=True)
     ]
 
 
@@ -65,6 +68,25 @@ def _latest(rounds: Trajectory | Sequence[Round], limit: int) -> Sequence[Round]
     if isinstance(rounds, RunTrajectory):
         return rounds.all_rounds[:limit]
     return rounds.latest(limit) if isinstance(rounds, Trajectory) else rounds[:limit]
+
+
+def _errors(rounds: Sequence[Round], ids: Sequence[str]) -> list[str]:
+    """Return for each round the id of the first that failed like it; empty for a success."""
+    first: dict[str, Round] = {}
+    errors: list[str] = []
+    for round_, id in zip(rounds, ids, strict=True):
+        if round_.failure is None:
+            errors.append("")
+            continue
+        same = (
+            error
+            for error, other in islice(first.items(), MAX_COMPARED_RESULTS)
+            if error == id or round_.fails_like(other, SAME_ERROR_PERCENT)
+        )
+        error = next(same, id)
+        first.setdefault(error, round_)
+        errors.append(error)
+    return errors
 
 
 def _break_before(round_: Round) -> Break:

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from looptrap.detect.call_spelling import without_explanation
 from looptrap.detect.canonical import join, stands_twice
+from looptrap.detect.edit_chat import EditChat
 from looptrap.detect.harness import (
     FINAL_MARK,
     ComesAfterPause,
@@ -86,6 +87,7 @@ class Trajectory:
         self._call = call
         self.starts = TurnStarts(call, may_begin_turn, comes_after_pause)
         self.starts.has_grown = has_grown
+        self.starts.has_other_form = isinstance(call, EditChat)
         self._unread = _backwards(call, self.starts)
         self._rounds: list[Round] = []
         if limit < maxsize:
@@ -419,7 +421,7 @@ def _prompt_rounds(call: Call, message: Message, starts: TurnStarts) -> Iterator
     if not may_have_steps(message.text):
         return None
     steps = steps_in_prompt(message.text)
-    starts.has_other_form = bool(steps)
+    starts.has_other_form = starts.has_other_form or bool(steps)
     return _text_rounds(call, steps) if steps else None
 
 

@@ -68,6 +68,7 @@ AGENTS = (
         finish=FinishTool("submit", lambda text: {"answer": text}),
     ),
     Agent(name="OpenHands", prompts=(b"You are OpenHands agent",), shows_messages_only=True),
+    Agent(name="Cline", prompts=(b"You are Cline,",), status=400),
     Agent(name="aider", prompts=(b"*SEARCH/REPLACE block*", b"*file listing*"), status=400),
     Agent(
         name="mini-swe-agent",

@@ -71,6 +71,12 @@ def take_off_continued(plan: Plan, place: int) -> None:
             plan.hits.append(Hit(key, hit.window, continues=True))
 
 
+def take_off_itself(plan: Plan) -> None:
+    """Plan to take a call off its own streaks: then it is a repeat only after many equal ones."""
+    own = [hit for hit in plan.hits if hit.window.kind is WindowKind.STREAK and not hit.mark]
+    plan.hits += [Hit(hit.key, hit.window, continues=True) for hit in own]
+
+
 def read(
     plan: Plan,
     watches: Sequence[HistoryWatch],

@@ -8,6 +8,7 @@ from functools import partial
 from sys import maxsize
 
 from looptrap.detect import near
+from looptrap.detect.edit_chat import read_edit_chat
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
 from looptrap.detect.harness import ends_with_idle_talk
 from looptrap.detect.round import is_random_id
@@ -192,6 +193,11 @@ class PolicyEngine:
         bindings = self._bindings
         if self._by_project and call.request.project:
             bindings = self._by_project.get(call.request.project, bindings)
+        chat = read_edit_chat(call)
+        if chat is not None:
+            call = chat
+        # With files that were never sent with these messages before, a call is certainly no retry.
+        is_new_prompt = chat is not None and not self._recent_ends.has_seen(chat.state, now)
         planned = Plan(call, [], [])
         reading: Sequence[HistoryWatch] = ()
         fresh: bool | None = None  # is the last message a person's? None until needed
@@ -203,6 +209,8 @@ class PolicyEngine:
                 if content is not None:
                     for watch in watches:
                         if watch.is_near:
+                            if is_new_prompt:
+                                continue
                             fresh = is_fresh(call) if fresh is None else fresh
                             # Most prompt ends are new: then no predecessor needs to be found.
                             if fresh and self._recent_ends.has_seen(
@@ -221,6 +229,9 @@ class PolicyEngine:
                 planned.listening = (
                     (*listening, *binding.listening) if listening else binding.listening
                 )
+        if chat is not None and may_continue(call):
+            # Equal runs send equal calls from the first to the last: these have no ids.
+            plan.take_off_itself(planned)
         if reading and fresh is None:
             fresh = is_fresh(call)
         if reading and (not fresh or ends_with_idle_talk(call)):

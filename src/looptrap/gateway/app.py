@@ -220,6 +220,11 @@ class App:
         return digest_secret(self._state, self._env)
 
     @property
+    def secret(self) -> bytes:
+        """The key of the digests that are made now."""
+        return self._secret
+
+    @property
     def ignored(self) -> int:
         """How many entries of the shared store could not be used."""
         return self._entries.ignored

@@ -179,7 +179,7 @@ class CaptureEncoder:
             path=request.path,
             model=call.model,
             stream=call.stream,
-            caller=self._name("caller", request.caller),
+            caller=self.caller_name(request.caller),
             project=request.project,
             session=self._redact("session", request.session),
             user=self._redact("user", call.user),
@@ -207,6 +207,10 @@ class CaptureEncoder:
             is_sent = self._form == "content"
             line.calls = [one if is_sent else self._redactor.call(one) for one in turn.calls]
         return _encode(line) + b"\n"
+
+    def caller_name(self, caller: str) -> str:
+        """Return the name of a caller in lines: a digest, whatever the form."""
+        return self._name("caller", caller)
 
     def _messages(self, call: Call, kept: int) -> Iterator[msgspec.Raw]:
         new, read = call.raws[kept:], call.read
@@ -362,6 +366,10 @@ class Capture:
     def rekey(self, secret: bytes) -> None:
         """Make digests with another secret; no line refers to one with the old secret."""
         self._encoder = CaptureEncoder(self._form, secret)
+
+    def caller_name(self, caller: str) -> str:
+        """Return the name of a caller in lines."""
+        return self._encoder.caller_name(caller)
 
     def stop(self) -> None:
         """Write what waits, and end."""

@@ -19,6 +19,12 @@ from looptrap.usage.savings import rounded_mean, usd
 MIN_RATE_SPAN_S = 60.0
 """Shorter spans are counted as this many seconds in a rate."""
 
+BURNING_S = 300.0
+"""Seconds after its latest call for which a loop counts as going on."""
+
+DEMO_CALLER = "demo"
+"""The caller of the demo; those of real calls have a prefix, such as `key:`."""
+
 MAX_TOOLS_PER_ROUND = 8
 """Tool names stored per round."""
 
@@ -37,6 +43,8 @@ class RoundKind(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: str
     tools: tuple[str, ...] = ()
     is_error: bool = False
+    error: str = ""
+    """Shared by those that failed the same way."""
 
 
 class Strip(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -58,7 +66,7 @@ def compact_strip(cells: Sequence[StripCell]) -> Strip:
     size = 0
     for cell in reversed(cells):
         tools = tuple(name[:MAX_TOOL_NAME_CHARS] for name in cell.tools[:MAX_TOOLS_PER_ROUND])
-        kind = RoundKind(cell.id, tools, cell.is_error)
+        kind = RoundKind(cell.id, tools, cell.is_error, cell.error)
         if kind not in known:
             size += ROUND_BYTES + sum(map(len, tools))
             if size > MAX_STRIP_BYTES:
@@ -79,7 +87,7 @@ def strip_cells(strip: Strip) -> list[StripCell]:
     ]
     times = Counter(kind.id for kind, _ in rounds)
     return [
-        StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1, after)
+        StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1, after, kind.error)
         for kind, after in rounds
     ]
 
@@ -116,6 +124,11 @@ class IncidentDescription(msgspec.Struct, kw_only=True):
     message: str = ""
     evidence: tuple[Evidence, ...] = ()
 
+    @property
+    def is_demo(self) -> bool:
+        """Whether it belongs to the demo: it is shown, but alerts and totals leave it out."""
+        return self.caller == DEMO_CALLER
+
 
 class Sighting(IncidentDescription, gc=False, kw_only=True):
     """What a rule decided about one call, and the outcome of the call."""
@@ -135,6 +148,8 @@ class Sighting(IncidentDescription, gc=False, kw_only=True):
     output_tokens: int = 0
     cost: int | None = None
     """What an allowed call cost, in nano-dollars; None if the price is unknown."""
+    is_counted: bool = True
+    """Whether totals count its cost: a call with two verdicts is counted once."""
     estimate: int | None = None
     """What the input of a refused call would have cost, in nano-dollars."""
     size: int = 0
@@ -225,9 +240,32 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
     # Computed on demand: the cost per call is known only when all parts are added up.
 
     @property
+    def is_contained(self) -> bool:
+        """Whether its calls are refused; else they pass and are paid for."""
+        return self.mode == "enforce" and bool(self.action) and Action(self.action).refuses
+
+    @property
+    def paid(self) -> int:
+        """Calls that passed, with those before a rule first acted."""
+        return self.before + self.calls - self.refused
+
+    @property
+    def _call_cost(self) -> float | None:
+        """Nano-dollars of a call: the mean of those that passed, else of the refused inputs."""
+        if self.priced:
+            return self.cost / self.priced
+        return self.estimate / self.estimated if self.estimated else None
+
+    @property
     def spent_usd(self) -> float | None:
-        """What its allowed calls cost; None while none of them has a price."""
-        return usd(self.cost) if self.priced else None
+        """What its paid calls cost; None if no price is known.
+
+        What the calls before a rule first acted cost is not recorded: each counts as the mean.
+        """
+        a_call = self._call_cost
+        if a_call is None or not (self.priced or self.before):
+            return None
+        return usd(self.cost + round(self.before * a_call))
 
     @property
     def saved_usd(self) -> float | None:
@@ -249,11 +287,16 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
         A call costs the mean of the allowed ones. Without any, it costs the mean input of the
         refused ones: a lower bound, as answers are paid for too.
         """
-        if not self.priced and not self.estimated:
+        a_call = self._call_cost
+        if a_call is None:
             return None
-        a_call = self.cost / self.priced if self.priced else self.estimate / self.estimated
         seconds = max(self.last - self.opened, MIN_RATE_SPAN_S)
         return usd(a_call * self.calls / seconds * 3_600)
+
+    def is_burning(self, now: float) -> bool:
+        """Return whether its calls go on, pass and are paid for."""
+        is_over = self.closed is not None or self.last + BURNING_S < now
+        return not (is_over or self.is_contained or self.is_demo)
 
 
 MAX_STEPS = 50

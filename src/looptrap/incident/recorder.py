@@ -241,6 +241,14 @@ class IncidentRecorder:
                 self._enqueue(self._sightings, one)
                 self._strips.enqueue(one, ticket)
 
+    def record_demo(self, ticket: Ticket, outcome: Outcome | None, now: float) -> None:
+        """Record a call of the demo: its incident, without usage, alerts or log lines."""
+        for one in self._sighting_factory.sightings(ticket, outcome, now, "", "demo"):
+            if one.reason == "loop_detected":
+                one.is_alarming = False
+                self._enqueue(self._sightings, one)
+                self._strips.enqueue(one, ticket)
+
     async def annotate(self, annotations: Sequence[Annotation]) -> None:
         """Store annotations durably and share them with the other instances.
 
@@ -307,11 +315,12 @@ class IncidentRecorder:
     def _collect_events(self) -> list[AlertEvent]:
         events, histories = drain(self._events), self._strips.waiting()
         for _ in range(len(self._sightings)):
-            one, before = self._sightings.popleft(), self.tracker.saved
+            one, saved, spent = self._sightings.popleft(), self.tracker.saved, self.tracker.spent
             events += self.tracker.add(one)
-            if saved := self.tracker.saved - before:
+            saved, spent = self.tracker.saved - saved, self.tracker.spent - spent
+            if saved or spent:
                 spender = UsageKey(one.caller, one.project, one.provider, one.model)
-                self._usage.add_saving(one.time, spender, saved)
+                self._usage.add_loop(one.time, spender, saved=saved, spent=spent)
         for correlations, strip in self._strips.build(histories):
             self.tracker.set_strip(correlations, strip)
         if self.sharing is not None:

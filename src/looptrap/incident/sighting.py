@@ -36,6 +36,8 @@ def make_sightings(
     request, agent = call.request, agent_of(call).name
     spent = outcome or NO_OUTCOME
     is_refused = outcome is None and ticket.verdict.action.refuses
+    verdicts = list(ticket.verdicts())
+    modes = [mode for mode, _ in verdicts]
     return [
         Sighting(
             time=time,
@@ -64,14 +66,15 @@ def make_sightings(
             cooldown=verdict.cooldown_left,
             message=verdict.message,
             evidence=verdict.evidence,
-            # The usage of one call is counted once, however many rules acted.
-            input_tokens=spent.usage.input_tokens if not number else 0,
-            output_tokens=spent.usage.output_tokens if not number else 0,
-            cost=spent.cost if not number else None,
+            # An incident has the usage of a call once, however many rules acted.
+            input_tokens=spent.usage.input_tokens if mode not in modes[:number] else 0,
+            output_tokens=spent.usage.output_tokens if mode not in modes[:number] else 0,
+            cost=spent.cost if mode not in modes[:number] else None,
+            is_counted=not number,
             estimate=estimate(call) if is_refused and not number else None,
             size=len(request.body),
         )
-        for number, (mode, verdict) in enumerate(ticket.verdicts())
+        for number, (mode, verdict) in enumerate(verdicts)
     ]
 
 

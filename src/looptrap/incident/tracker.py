@@ -34,7 +34,7 @@ from looptrap.incident.model import (
     add_step,
     merge_parts,
 )
-from looptrap.policy.rule import SCOPES
+from looptrap.policy.rule import ANSWERS, SCOPES
 from looptrap.usage.savings import rounded_mean
 
 CorrelationKey: TypeAlias = tuple[str, str, str, str, str]
@@ -101,6 +101,8 @@ class Tracker:
         self.opened = 0
         self.saved = 0
         """Nano-dollars that refused calls would have cost, as known when each was refused."""
+        self.spent = 0
+        """Nano-dollars that calls of loops cost, with those before a rule first acted."""
         self._instance = instance
         self._quiet = quiet
         self._new_id = new_id
@@ -126,11 +128,13 @@ class Tracker:
             entry = self._entries[key] = OpenIncident(has_shared_id=not self._is_shared)
         self._entries.move_to_end(key)
         self._remember(key, entry, correlations)
+        is_new = entry.own is None
         if entry.own is None:
             entry.own = self._open(key, entry, sighting)
         add_sighting(entry.own, sighting)
-        if sighting.is_refused:
-            self.saved += entry.saved_by(sighting)
+        if sighting.is_counted and not sighting.is_demo:
+            self.saved += entry.saved_by(sighting) if sighting.is_refused else 0
+            self.spent += spent_by(sighting, entry.own.before if is_new else 0)
         self._mark_changed(entry, entry.own)
         events = self._alert_events(entry, entry.own, sighting)
         if len(self._entries) > self._max_open:
@@ -247,7 +251,7 @@ class Tracker:
             key=key,
             opened=sighting.time,
             last=sighting.time,
-            before=max(sighting.count - 1, 0) if known is None else 0,
+            before=_calls_before(sighting) if known is None else 0,
             threshold=sighting.threshold,
         )
 
@@ -339,6 +343,18 @@ class OpenIncident:
     @property
     def is_alarmed(self) -> bool:
         return any(part.alarmed is not None for part in self.parts())
+
+
+def spent_by(sighting: Sighting, before: int) -> int:
+    """Return what a call and so many before it cost, in nano-dollars, as far as it is known."""
+    a_call = sighting.cost if sighting.cost is not None else sighting.estimate or 0
+    return (sighting.cost or 0) + before * a_call
+
+
+def _calls_before(sighting: Sighting) -> int:
+    """Return the equal calls before the first one that a rule acted on."""
+    # A rule on answers counts within one call.
+    return 0 if sighting.signal in ANSWERS else max(sighting.count - 1, 0)
 
 
 def add_sighting(own: Incident, sighting: Sighting) -> None:

@@ -31,7 +31,7 @@ from looptrap.replay.ruleset import Ruleset
 is_captured = re.compile(rb'\s*\{\s*"looptrap"\s*:').match
 """Matches a line that is a captured call."""
 
-_is_answer = re.compile(rb'\s*\{\s*"looptrap"\s*:\s*\d+\s*,\s*"answers"\s*:').match
+is_captured_answer = re.compile(rb'\s*\{\s*"looptrap"\s*:\s*\d+\s*,\s*"answers"\s*:').match
 """Matches a line that tells when a captured call was answered."""
 
 _decode = msgspec.json.Decoder(Line).decode
@@ -119,7 +119,7 @@ class CaptureReplayer:
 
     def play(self, text: bytes) -> None:
         """Judge one captured call, or note the answer to one; raises CallError for another line."""
-        if _is_answer(text):
+        if is_captured_answer(text):
             self._play_answer(text)
             return
         line = read_captured_line(text)

@@ -2,6 +2,7 @@
 
 provider    FakeProvider: listens, records requests (Received), answers by a script
 reply       Reply: an answer (text, a tool call, a status …); Gate: delays an answer
+stuck_agent the agent of the demo, and the price of its model
 
 Each dialect of `looptrap.dialect` writes its own answers.
 """

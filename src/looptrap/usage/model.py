@@ -62,6 +62,8 @@ class UsageTotals(msgspec.Struct):
     """Calls whose usage was estimated from their size."""
     saved: int = 0
     """What the calls refused for a loop would have cost."""
+    looped: int = 0
+    """What calls of loops cost: a part of `cost`."""
 
     @property
     def tokens(self) -> int:
@@ -77,6 +79,11 @@ class UsageTotals(msgspec.Struct):
     def saved_usd(self) -> float:
         """What was saved, in dollars, as far as prices are known."""
         return usd(self.saved)
+
+    @property
+    def looped_usd(self) -> float:
+        """What calls of loops cost, in dollars, as far as prices are known."""
+        return usd(self.looped)
 
     def add(self, other: UsageTotals) -> None:
         """Add other totals."""

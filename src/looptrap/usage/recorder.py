@@ -184,9 +184,11 @@ class UsageRecorder:
 
     # On the writer's thread
 
-    def add_saving(self, time: float, spender: UsageKey, nano: int) -> None:
-        """Add the nano-dollars that a call refused at this time would have cost."""
-        self._batch.totals_of(int(time) // MINUTE_S * MINUTE_S, spender).saved += nano
+    def add_loop(self, time: float, spender: UsageKey, *, saved: int, spent: int) -> None:
+        """Add the nano-dollars that a call of a loop at this time saved or cost."""
+        totals = self._batch.totals_of(int(time) // MINUTE_S * MINUTE_S, spender)
+        totals.saved += saved
+        totals.looped += spent
 
     def take(self) -> UsageBatch:
         """Return the batch to write."""

@@ -6,7 +6,7 @@ import { observed } from "./observed.js";
 import { messages } from "./stream.js";
 
 const SILENCE_MS = 40_000; // more than two pings: the gateway is gone
-const MAX_PAUSE_MS = 20_000;
+const MAX_PAUSE_MS = 5_000;
 const POLL_MS = 3_000;
 const POLLS = 10; // then the stream is tried again
 
@@ -15,7 +15,7 @@ export const connection = observed({ state: "connecting", since: Date.now() });
 
 const listeners = new Map();
 
-/** Call `listener` with the data of every event of this name: incident, stats, status, change, resumed. */
+/** Call `listener` with the data of every event of this name: incident, stats, status, change, connected, resumed. */
 export function subscribe(event, listener) {
   if (!listeners.has(event)) listeners.set(event, new Set());
   listeners.get(event).add(listener);
@@ -40,8 +40,9 @@ export async function follow() {
   for (let failures = 0; ; failures += 1) {
     try {
       await streamed(() => {
-        if (connection.value.state !== "connecting") emit("resumed", null);
+        const event = connection.value.state === "connecting" ? "connected" : "resumed";
         show("live");
+        emit(event, null);
         failures = 0;
       });
     } catch (error) {

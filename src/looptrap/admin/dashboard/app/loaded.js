@@ -35,6 +35,8 @@ export function useLoaded(path, query = {}) {
     };
   }, [reload]);
   useEvent("resumed", reload);
+  // What failed before the first connection was asked of a gateway that was not up yet.
+  useEvent("connected", () => state.error && reload());
 
   const isLoading = key !== null && state.key !== key;
   return { value: state.value, error: isLoading ? null : state.error, isLoading, reload };

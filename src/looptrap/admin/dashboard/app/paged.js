@@ -46,6 +46,7 @@ export function usePaged(path, query, field, { limit = 50, keyOf = null } = {}) 
     };
   }, [reload]);
   useEvent("resumed", reload);
+  useEvent("connected", () => list.error && reload());
   const isLoading = list.key !== key;
   return { ...list, value: isLoading ? null : list.rows, error: isLoading ? null : list.error, isLoading, reload, goOn, update };
 }

@@ -15,8 +15,8 @@ const FIRST_AFTER = {
 };
 
 /**
- * @typedef {{id: string, tools: string[], is_error: boolean, repeats: boolean, after: "" | keyof BREAKS}} Cell as the API tells it
- * @typedef {{letter: string, hue: number, tools: string[], isError: boolean, numbers: number[]}} Kind
+ * @typedef {{id: string, tools: string[], is_error: boolean, repeats: boolean, after: "" | keyof BREAKS, error: string}} Cell as the API has it
+ * @typedef {{letter: string, hue: number, tools: string[], isError: boolean, sameError: boolean, numbers: number[]}} Kind
  *   of rounds that came more than once; `numbers` begin with 1
  */
 
@@ -24,20 +24,24 @@ const FIRST_AFTER = {
  * Give every kind of round that came more than once a letter and a hue, in the order they came;
  * what came once has neither, so that only what repeats carries colour.
  * @param {Cell[]} cells
+ * @param {boolean} isByError whether rounds with the same error are of one kind, whatever was called
  * @returns {{cells: (Cell & {number: number, kind: Kind | null})[], kinds: Kind[]}}
  */
-export function readRounds(cells) {
+export function readRounds(cells, isByError = false) {
+  const kindOf = ({ id, error }) => (isByError && error ? `error ${error}` : id);
   const numbers = new Map();
-  cells.forEach(({ id }, index) => numbers.set(id, [...(numbers.get(id) ?? []), index + 1]));
+  cells.forEach((cell, index) => numbers.set(kindOf(cell), [...(numbers.get(kindOf(cell)) ?? []), index + 1]));
   const kinds = new Map();
   for (const [id, found] of numbers) {
     if (found.length < 2) continue;
     const { tools, is_error: isError } = cells[found[0] - 1];
     const index = kinds.size;
-    kinds.set(id, { letter: letter(index), hue: index % HUES, tools, isError, numbers: found });
+    const sameError = isByError && isError;
+    const names = sameError ? [...new Set(found.flatMap((number) => cells[number - 1].tools))] : tools;
+    kinds.set(id, { letter: letter(index), hue: index % HUES, tools: names, isError, sameError, numbers: found });
   }
   return {
-    cells: cells.map((cell, index) => ({ ...cell, number: index + 1, kind: kinds.get(cell.id) ?? null })),
+    cells: cells.map((cell, index) => ({ ...cell, number: index + 1, kind: kinds.get(kindOf(cell)) ?? null })),
     kinds: [...kinds.values()],
   };
 }
@@ -54,7 +58,8 @@ export function roundWords({ number, tools, is_error: isError, kind, repeats, af
   const did = `${capital(noun)} ${number} of ${total}${place}: ${didWords(tools, isError, noun)}`;
   if (!kind) return `${did}. It occurs once.`;
   const others = kind.numbers.filter((other) => other !== number);
-  const same = `${noun === "round" ? "Same call, same result" : "Same"} as ${numbered(others, noun)}`;
+  const alike = kind.sameError ? "Same error" : "Same call, same result";
+  const same = `${noun === "round" ? alike : "Same"} as ${numbered(others, noun)}`;
   return `${did}. ${same}${repeats ? ": part of the evidence" : ""}.`;
 }
 

@@ -2,16 +2,19 @@
 
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
 import { connection, reconnect, useEvent } from "./live.js";
+import { isHelpOpen } from "./keys.js";
 import { useObserved } from "./observed.js";
 import { PAGES, pageAt } from "./pages.js";
 import { Mark } from "./part/mark.js";
 import { Empty, Failed, Loading } from "./part/state.js";
 import { announce, Toasts } from "./part/toast.js";
 import { TokenDialog } from "./part/token.js";
+import { ShortcutsDialog } from "./part/shortcuts.js";
 import { href, place } from "./router.js";
 import { status } from "./status.js";
 import { CHOICES, choice, choose } from "./theme.js";
 import { brief, exact } from "./time.js";
+import { title } from "./title.js";
 import { capital, headline } from "./wording.js";
 
 const ANNOUNCED_MS = 10_000;
@@ -32,19 +35,17 @@ export function Shell() {
     <${Footer} />
     <${Toasts} />
     <${TokenDialog} />
+    <${ShortcutsDialog} />
   `;
 }
 
 function Header({ current }) {
   const gateway = useObserved(status);
   const isShut = Boolean(gateway?.open_incidents);
-  const here = useRef(null);
-  // On a phone the navigation is wider than the screen.
-  useEffect(() => here.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
   return html`
     <header class="top">
       <a class="brand" href=${href("/")} aria-label="Looptrap, overview"><${Mark} isShut=${isShut} /><span>Looptrap</span></a>
-      <nav aria-label="Pages" ref=${here}>
+      <nav aria-label="Pages">
         ${PAGES.filter((page) => page.key).map((page) => html`
           <a key=${page.name} href=${href(page.path)} aria-current=${isWithin(current, page) ? "page" : undefined}>
             ${page.title}${page.name === "incidents" && isShut ? html` <span class="pill" title="open incidents">${gateway.open_incidents}</span>` : ""}
@@ -95,9 +96,11 @@ function Shown({ found, query }) {
   );
   useEffect(() => {
     if (!found) return;
-    document.title = `${found.page.title} · Looptrap`;
+    title.set(found.page.title);
     load();
   }, []);
+  // A page opened while the gateway was down is loaded when it is back.
+  for (const event of ["connected", "resumed"]) useEvent(event, () => view.error && load());
   useEffect(() => {
     if (!view.Page) return;
     if (!isFirst) document.querySelector("main h1")?.focus({ preventScroll: true });
@@ -118,6 +121,7 @@ function Footer() {
     <footer class="quiet">
       ${gateway && html`<span>Looptrap ${gateway.version}</span><span>${gateway.mode} mode</span><span>store: ${gateway.store.kind}</span><span>up since ${brief(gateway.started)}</span>`}
       <span>times in ${zone}</span>
+      <button type="button" class="link" onClick=${() => isHelpOpen.set(true)}><kbd>?</kbd> shortcuts</button>
     </footer>
   `;
 }

@@ -13,7 +13,7 @@ export const status = observed(null);
 /** Keep the status fresh for as long as the page is open. */
 export function watchStatus() {
   subscribe("status", take);
-  for (const event of ["resumed", "change"]) subscribe(event, refresh);
+  for (const event of ["connected", "resumed", "change"]) subscribe(event, refresh);
   setInterval(refresh, REFRESH_MS);
   return refresh();
 }

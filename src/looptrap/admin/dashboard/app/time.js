@@ -48,7 +48,7 @@ export function relative(time, from = clock.value) {
   return seconds < 0 ? `${span(-seconds)} ago` : `in ${span(seconds)}`;
 }
 
-/** Seconds in words, with at most two units: "30 s", "4 min", "1 h 5 min", "3 d". */
+/** Seconds in words, with at most two units: "30 s", "4 min", "1 h 35 min", "3 d". */
 export function span(seconds) {
   const whole = Math.round(seconds);
   if (whole < 90 && whole !== 60) return `${whole} s`;

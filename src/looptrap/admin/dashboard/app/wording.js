@@ -1,6 +1,6 @@
 // Incidents in words, as plain text.
 
-import { count, dollars, NONE } from "./number.js";
+import { count, counted, dollars, NONE } from "./number.js";
 
 const COUNTED = {
   conversation: "The same conversation",
@@ -26,10 +26,10 @@ function isCounted({ signal }) {
 /** Say in one line what repeats: "read_file → the same error 7 times". */
 export function headline(incident) {
   const { signal, tool } = incident;
-  const times = `${count(Math.max(incident.count, 1))} times`;
+  const times = `${count(incident.hits)} times`;
   if (isCounted(incident)) {
     const what = signal === "tool" && tool ? `${tool} → called the same way` : COUNTED[signal];
-    return `${what}, ${count(incident.hits)} times`;
+    return `${what}, ${times}`;
   }
   if (tool && signal in BROUGHT) return `${tool} → ${BROUGHT[signal]} ${times}`;
   // The strip shows what is equal; tool names are not changed.
@@ -59,9 +59,9 @@ export function done({ action, mode }) {
   return (mode === "shadow" ? WOULD : DONE)[action] ?? action;
 }
 
-/** What the calls of an incident that passed have cost; a dash where none passed. */
+/** What the paid calls of an incident have cost; a dash where none was paid for. */
 export function spent(incident) {
-  const isNothing = incident.spent_usd === null && incident.calls <= incident.refused;
+  const isNothing = incident.spent_usd === null && !incident.paid;
   return isNothing ? NONE : dollars(incident.spent_usd);
 }
 
@@ -70,10 +70,29 @@ export function saved(incident) {
   return incident.refused ? dollars(incident.saved_usd) : NONE;
 }
 
-/** Return the tone of an action, which is its colour. */
+/** Whether money is leaving: the calls of an open loop pass. */
+export function isLeaking(incident) {
+  return incident.state === "open" && incident.is_contained === false && !incident.is_demo;
+}
+
+/** Sort loops: where most money leaves first, then what came to most, then demos. */
+export function loopsFirst(one, other) {
+  const [mine, others] = [weight(one), weight(other)];
+  const place = mine.findIndex((value, index) => value !== others[index]);
+  return place < 0 ? 0 : others[place] - mine[place];
+}
+
+function weight(incident) {
+  const money = (incident.saved_usd ?? 0) + (incident.spent_usd ?? 0);
+  const leaving = isLeaking(incident) ? (incident.projected_usd_an_hour ?? 0) : 0;
+  return [Number(!incident.is_demo), Number(isLeaking(incident)), leaving, money, incident.hits];
+}
+
+/** Return the tone of an action, which is its colour: red where money is leaving. */
 export function tone(incident) {
+  if (isLeaking(incident)) return "refused";
   if (incident.mode === "shadow") return "shadow";
-  return incident.action === "block" || incident.action === "stop" ? "refused" : "warned";
+  return incident.action === "block" || incident.action === "stop" ? "good" : "warned";
 }
 
 /** Say what a step of an incident in this mode was. */
@@ -91,4 +110,14 @@ export function capital(text) {
 /** A sentence about something without its name at the beginning, where that is its heading. */
 export function unnamed(words, name) {
   return words.startsWith(`${name}: `) ? words.slice(name.length + 2) : words;
+}
+
+/** "1 problem, 2 notes" */
+export function noticeCounts(problems, notes) {
+  return [problems && counted(problems, "problem"), notes && counted(notes, "note")].filter(Boolean).join(", ");
+}
+
+/** The first sentence of a text; a full stop within a name or a number ends none. */
+export function firstSentence(text) {
+  return /^.*?\.(?=\s|$)/s.exec(text)?.[0] ?? text;
 }

@@ -1,19 +1,21 @@
-// One incident: what repeats, the counts and thresholds, the actions taken, and actions to take.
+// One incident: what to do about it, what repeats, the counts and thresholds, and what was done.
 
 import { html, useEffect } from "../html.js";
 import { useEvent } from "../live.js";
 import { useLoaded, useThrottled } from "../loaded.js";
-import { NONE } from "../number.js";
+import { count, NONE } from "../number.js";
 import { useObserved } from "../observed.js";
 import { linkTo } from "../pages.js";
 import { ActionBadge, StateBadges } from "../part/badge.js";
 import { Moment } from "../part/moment.js";
 import { Empty, Failed, Loading } from "../part/state.js";
 import { Strip } from "../part/strip.js";
+import { title } from "../title.js";
 import { clock, exact, relative, span } from "../time.js";
 import { headline } from "../wording.js";
 import { Actions } from "./incident/actions.js";
 import { Asked } from "./incident/asked.js";
+import { Captured } from "./incident/captured.js";
 import { Money } from "./incident/money.js";
 import { Notes } from "./incident/notes.js";
 import { ClientResponse } from "./incident/response.js";
@@ -30,7 +32,7 @@ export default function IncidentPage({ id, query }) {
   useEvent("incident", (heard) => heard.id === incident?.id && freshen());
   useEvent("change", freshen);
   useEffect(() => {
-    if (incident) document.title = `${headline(incident)} · Looptrap`;
+    if (incident) title.set(headline(incident));
   }, [incident]);
   if (!incident && error?.status === 404) {
     return html`<${Empty} title="No incident has this id."><a href=${linkTo("incidents", { state: "all" })}>All incidents</a><//>`;
@@ -47,10 +49,11 @@ function Incident({ incident, onChange }) {
     <${Suggestion} incident=${incident} onChange=${onChange} />
     <section class="card" aria-labelledby="what-repeats">
       <h2 id="what-repeats">What repeats</h2>
-      ${incident.strip?.length ? html`<${Strip} cells=${incident.strip} noun=${incident.strip_unit} />` : html`<p class="quiet">No rounds or calls are recorded for this incident.</p>`}
+      ${incident.strip?.length ? html`<${Strip} cells=${incident.strip} noun=${incident.strip_unit} isByError=${incident.signal === "same_error"} />` : html`<p class="quiet">No rounds or calls are recorded for this incident.</p>`}
     </section>
     <div class="columns">
       <div>
+        <${Captured} id=${incident.id} />
         <${Rules} incident=${incident} />
         <${ClientResponse} response=${incident.told} incident=${incident} />
       </div>
@@ -79,6 +82,7 @@ function Head({ incident }) {
       <${Fact} name="Agent" value=${incident.agent} />
       <${Fact} name="Model" value=${incident.model} query=${{ q: incident.model }} />
       <${Fact} name="Provider" value=${incident.provider} />
+      <div><dt>Calls</dt><dd>${count(incident.paid)} paid, ${count(incident.refused)} refused</dd></div>
       <div><dt>Seen</dt><dd>${lasted >= 1 ? `for ${span(lasted)}, since ` : ""}<${Moment} at=${incident.opened} isExact /></dd></div>
       <div><dt>Last call</dt><dd><${Moment} at=${incident.last} /></dd></div>
     </dl>

@@ -15,7 +15,7 @@ import { status } from "../status.js";
 import { iso, now } from "../time.js";
 import { FirstRun } from "./overview/first_run.js";
 import { Figures } from "./overview/figures.js";
-import { OpenIncidents } from "./overview/open_incidents.js";
+import { Looping } from "./overview/looping.js";
 import { Providers } from "./overview/providers.js";
 
 const RANGES = [
@@ -33,17 +33,18 @@ export default function Overview({ query }) {
   const stats = useLoaded("stats", { since: iso(since), step: range.step });
   const freshen = useThrottled(stats.reload, range.step > 60 ? 5 * REFRESH_MS : REFRESH_MS);
   for (const event of ["stats", "incident", "polled"]) useEvent(event, freshen);
-  const isFirstRun = useIsFirstRun(stats.value, current);
+  const isFirstRun = useIsFirstRun(stats.value);
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Overview</h1>
       <${Segments} label="Time range" choices=${RANGES} current=${range.name} to=${(name) => href("/", { range: name })} />
     </div>
     <${Notices} notices=${current?.notices ?? []} />
-    ${isFirstRun && html`<${FirstRun} listen=${current?.listen} />`}
+    ${(!isFirstRun || current?.open_incidents > 0) && html`<${Looping} total=${current?.open_incidents} />`}
+    ${isFirstRun && html`<${FirstRun} current=${current} />`}
     <${Loaded} of=${stats} lines=${8} what="The statistics">
       ${(value) => html`
-        <${Figures} stats=${value} since=${iso(since)} open=${current?.open_incidents} />
+        <${Figures} stats=${value} since=${iso(since)} />
         <section class="card" aria-labelledby="over-time">
           <h2 id="over-time">Requests by verdict <span class="quiet">last ${range.words}</span></h2>
           ${value.totals.calls === 0 && html`<p class="quiet">There were no requests in this time.</p>`}
@@ -51,16 +52,13 @@ export default function Overview({ query }) {
         </section>
       `}
     <//>
-    <div class="columns">
-      <${OpenIncidents} total=${current?.open_incidents} />
-      <${Providers} />
-    </div>
+    <${Providers} />
   `;
 }
 
-/** Whether nothing has ever come through, as far as is known. */
-function useIsFirstRun(stats, current) {
-  const isQuiet = stats !== null && stats.totals.calls === 0 && current?.open_incidents === 0;
+/** Whether no call has ever come through, as far as is known; a demo makes none. */
+function useIsFirstRun(stats) {
+  const isQuiet = stats !== null && stats.totals.calls === 0;
   const since = useMemo(() => iso(now() - 604_800_000), [isQuiet]);
   const week = useLoaded(isQuiet ? "stats" : null, { since, step: 86_400 });
   return isQuiet && week.value?.totals.calls === 0;

@@ -7,7 +7,7 @@ import { Paste } from "./try/paste.js";
 import { Tried } from "./try/tried.js";
 import { verdictWords } from "./try/verdict.js";
 
-export default function TryIt() {
+export default function TryIt({ query }) {
   const [state, setState] = useState({ isBusy: false, tried: null, turn: 0, error: null });
   const asking = useRef(null);
   useEffect(() => () => asking.current?.abort(), []);
@@ -23,7 +23,7 @@ export default function TryIt() {
   };
   return html`
     <div class="page-head"><h1 tabIndex="-1">Try it</h1></div>
-    <${Paste} isBusy=${state.isBusy} error=${state.error} isFolded=${Boolean(state.tried)} onAsk=${ask} onStop=${() => asking.current.abort()} />
+    <${Paste} incident=${query.incident} isBusy=${state.isBusy} error=${state.error} isFolded=${Boolean(state.tried)} onAsk=${ask} onStop=${() => asking.current.abort()} />
     ${state.tried && html`<${Tried} key=${state.turn} tried=${state.tried} />`}
   `;
 }

@@ -1,7 +1,7 @@
 // Badges: a word with a colour. The word carries the meaning, the colour repeats it.
 
 import { html } from "../html.js";
-import { done, tone } from "../wording.js";
+import { done, isLeaking, tone } from "../wording.js";
 
 export function Badge({ tone: colour = "plain", children }) {
   return html`<span class="badge ${colour}">${children}</span>`;
@@ -16,7 +16,8 @@ export function ActionBadge({ incident }) {
 export function StateBadges({ incident }) {
   return html`
     <span class="badges">
-      <${Badge} tone=${incident.state === "open" ? "open" : "plain"}>${incident.state}<//>
+      <${Badge} tone=${isLeaking(incident) ? "open" : "plain"}>${incident.state}<//>
+      ${incident.is_demo && html`<${Badge} tone="shadow">demo<//>`}
       ${incident.acknowledged && html`<${Badge}>acknowledged<//>`}
       ${incident.label === "false_alarm" && html`<${Badge} tone="shadow">false alarm<//>`}
       ${incident.label === "confirmed" && html`<${Badge}>confirmed<//>`}

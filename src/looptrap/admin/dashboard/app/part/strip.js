@@ -11,11 +11,12 @@ const MAX_PITCH_PX = 40;
 const ROWS_PITCH_PX = 28;
 
 /**
- * @param {{cells: import("../rounds.js").Cell[], noun?: "round" | "call", current?: number, onChoose?: (number: number) => void}} props
- *   cells are the latest, oldest first; one can be the current one, and be chosen with a click or a key
+ * @param {{cells: import("../rounds.js").Cell[], noun?: "round" | "call", isByError?: boolean, current?: number, onChoose?: (number: number) => void}} props
+ *   cells are the latest, oldest first; one can be the current one, and be chosen with a click or a key;
+ *   `isByError` colours those that failed by their error
  */
-export function Strip({ cells, noun = "round", current, onChoose }) {
-  const read = useMemo(() => readRounds(cells), [cells]);
+export function Strip({ cells, noun = "round", isByError = false, current, onChoose }) {
+  const read = useMemo(() => readRounds(cells, isByError), [cells, isByError]);
   const [frame, width] = useWidth();
   const [at, setAt] = useState({ number: cells.length, isShown: false });
   const { pitch, columns } = layout(width, cells.length);
@@ -96,8 +97,8 @@ function Legend({ kinds, cells, noun }) {
 }
 
 /** The same, small and still: for lists. The latest rounds only. */
-export function MiniStrip({ cells, most = 24 }) {
-  const read = useMemo(() => readRounds(cells), [cells]);
+export function MiniStrip({ cells, isByError = false, most = 24 }) {
+  const read = useMemo(() => readRounds(cells, isByError), [cells, isByError]);
   return html`
     <span class="mini-strip" role="img" aria-label=${stripWords(read)}>
       ${read.cells.slice(-most).map((cell) => html`${cell.after && html`<${Break} key=${`before-${cell.number}`} after=${cell.after} />`}<span key=${cell.number} class=${["cell", ...marks(cell)].join(" ")}><span class="face"></span></span>`)}
@@ -113,8 +114,9 @@ function summary({ cells, kinds }, noun) {
   const repeated = kinds.reduce((sum, kind) => sum + kind.numbers.length, 0);
   const all = `${counted(cells.length, noun)}, oldest first`;
   const some = repeated === cells.length ? "all" : repeated;
+  const alike = kinds[0]?.sameError ? "failed the same way" : "are equal";
   const equal = repeated
-    ? `${all}: ${some} of them ${kinds.length === 1 ? "are equal" : `repeat ${kinds.length} different ones`}.`
+    ? `${all}: ${some} of them ${kinds.length === 1 ? alike : `repeat ${kinds.length} different ones`}.`
     : `${all}. No two of them are equal.`;
   return `${equal} ${breakWords(cells)}`.trim();
 }

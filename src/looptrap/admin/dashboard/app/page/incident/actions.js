@@ -1,6 +1,7 @@
-// The actions on an incident; each names its consequences before it runs.
+// The recommended action first, then the others; each names its consequences before it runs.
 
 import { act } from "../../act.js";
+import { advise } from "../../advice.js";
 import { change } from "../../api.js";
 import { html, useState } from "../../html.js";
 import { counted } from "../../number.js";
@@ -11,36 +12,54 @@ import { KillSwitch, targetsOf } from "../../part/kill_switch.js";
 import { say } from "../../part/toast.js";
 import { status, whyReadOnly } from "../../status.js";
 import { span } from "../../time.js";
+import { isLeaking } from "../../wording.js";
 
 const EXTENSIONS = [300, 1_800, 3_600, 21_600, 86_400];
 
 export function Actions({ incident, onChange }) {
   const [open, setOpen] = useState("");
   const reason = whyReadOnly(useObserved(status));
-  const path = `incidents/${encodeURIComponent(incident.id)}`;
+  const advice = advise(incident);
   const done = (request, words) => act(request, words, onChange);
-  const press = (request, words) => done(request, words).catch((error) => say(error.message, "bad"));
-  const label = (value, words) => press(change("PUT", `${path}/label`, { label: value }), words);
   const shared = { incident, done, onClose: () => setOpen("") };
-  const isRefused = incident.mode !== "shadow" && (incident.fingerprints?.length || incident.fingerprint);
-  const nothing = isRefused ? "" : "No call of this incident is being refused.";
+  const all = actionsOn(incident, { done, setOpen, best: advice.action });
+  const shown = (names) => all.filter(({ of }) => names(of)).map(({ title, kind = "", why = "", run }) => html`<${Button} key=${title} kind=${kind} why=${reason || why} onClick=${run}>${title}<//>`);
   return html`
-    <div class="actions" role="group" aria-label="Actions">
-      <${Button} kind="primary" why=${reason || nothing} onClick=${() => setOpen("release")}>Release …<//>
-      <${Button} why=${reason || nothing} onClick=${() => setOpen("extend")}>Extend cooldown …<//>
-      <${Button} kind="grave" why=${reason} onClick=${() => setOpen("kill")}>Kill switch …<//>
-      <span class="actions-gap"></span>
-      ${!incident.acknowledged && html`<${Button} why=${reason} onClick=${() => press(change("POST", `${path}/acknowledge`, {}), "Acknowledged: others see that somebody takes care of it.")}>Acknowledge<//>`}
-      ${incident.label === null || incident.label === undefined
-        ? html`<${Button} why=${reason} onClick=${() => label("false_alarm", "Marked as a false alarm.")}>Mark as false alarm<//>
-            <${Button} why=${reason} onClick=${() => label("confirmed", "Confirmed as a loop.")}>Confirm<//>`
-        : html`<${Button} why=${reason} onClick=${() => label(null, "The label was removed.")}>Remove label “${incident.label.replace("_", " ")}”<//>`}
+    <section class="card advice ${isLeaking(incident) ? "leaking" : ""}" aria-labelledby="advice">
+      <div><h2 id="advice">${advice.title}</h2><p>${advice.why}</p></div>
+      <div class="row">${shown((of) => of === advice.action)}</div>
+    </section>
+    <div class="actions" role="group" aria-label="Other actions">
+      ${shown((of) => of !== advice.action)}
       ${reason && html`<span class="quiet">${reason}</span>`}
     </div>
     ${open === "release" && html`<${Release} ...${shared} />`}
     ${open === "extend" && html`<${Extend} ...${shared} />`}
     ${open === "kill" && html`<${KillSwitch} targets=${targetsOf(incident)} ...${shared} />`}
   `;
+}
+
+/** What can be done; only what is recommended, `best`, is a filled button. */
+function actionsOn(incident, { done, setOpen, best }) {
+  const path = `incidents/${encodeURIComponent(incident.id)}`;
+  const press = (request, words) => done(request, words).catch((error) => say(error.message, "bad"));
+  const label = (value, words) => press(change("PUT", `${path}/label`, { label: value }), words);
+  const isRefused = incident.mode !== "shadow" && (incident.fingerprints?.length || incident.fingerprint);
+  const why = isRefused ? "" : "No call of this incident is being refused.";
+  const labels = incident.label
+    ? [{ of: "unlabel", title: `Remove label “${incident.label.replace("_", " ")}”`, run: () => label(null, "The label was removed.") }]
+    : [
+        { of: "label", title: "Confirm", kind: best === "label" ? "primary" : "", run: () => label("confirmed", "Confirmed as a loop.") },
+        { of: "label", title: "Mark as false alarm", run: () => label("false_alarm", "Marked as a false alarm.") },
+      ];
+  const acknowledge = () => press(change("POST", `${path}/acknowledge`, {}), "Acknowledged: others see that somebody takes care of it.");
+  return [
+    { of: "kill", title: "Kill switch …", kind: best === "kill" ? "grave filled" : "grave", run: () => setOpen("kill") },
+    ...(incident.acknowledged ? [] : [{ of: "acknowledge", title: "Acknowledge", kind: best === "acknowledge" ? "primary" : "", run: acknowledge }]),
+    ...labels,
+    { of: "extend", title: "Extend cooldown …", why, run: () => setOpen("extend") },
+    { of: "release", title: "Release …", why, run: () => setOpen("release") },
+  ];
 }
 
 export function Release({ incident, done, onClose }) {

@@ -1,22 +1,26 @@
-// What an incident cost, what refusals saved, and a projection of the cost.
+// What the loop cost, what refusals saved, and a projection of the cost.
 
 import { html } from "../../html.js";
 import { counted, dollars, NONE, tokens } from "../../number.js";
 import { saved, spent } from "../../wording.js";
 
 export function Money({ incident }) {
-  const { projected_usd_an_hour: projected, refused } = incident;
-  const passed = Math.max(0, incident.calls - refused);
+  const { projected_usd_an_hour: projected } = incident;
   return html`
     <section class="card" aria-labelledby="money">
-      <h2 id="money">Money</h2>
+      <h2 id="money">Money ${incident.is_demo && html`<span class="quiet">of a demo: nothing was spent</span>`}</h2>
       <dl class="money">
-        <div><dt>Spent</dt><dd><b>${spent(incident)}</b> <span class="quiet">${counted(passed, "call")} passed ${incident.mode === "shadow" ? "that a rule would have acted on" : "after a rule had acted"}</span></dd></div>
+        <div><dt>Spent</dt><dd><b>${spent(incident)}</b> <span class="quiet">${spentWords(incident)}</span></dd></div>
         <div><dt>Saved</dt><dd><b class=${incident.saved_usd ? "saved" : ""}>${saved(incident)}</b> <span class="quiet">${savedWords(incident)}</span></dd></div>
-        <div><dt>Projection</dt><dd><b>${projected === null || projected === undefined ? NONE : `${dollars(projected)} an hour`}</b> <span class="quiet">${incident.mode === "shadow" ? "if it continues at this rate" : "if all its calls had passed at this rate"}; not included above</span></dd></div>
+        <div><dt>Projection</dt><dd><b>${projected === null || projected === undefined ? NONE : `${dollars(projected)} an hour`}</b> <span class="quiet">if all its calls pass, at the rate seen; not included above</span></dd></div>
       </dl>
     </section>
   `;
+}
+
+function spentWords({ paid, before }) {
+  if (!paid) return "no call of it was paid for";
+  return `${counted(paid, "paid call")}${before ? `, ${before === paid ? "all" : before} of them before a rule acted, at the mean price` : ""}`;
 }
 
 function savedWords({ refused, saved_usd: amount, saved_tokens: used }) {

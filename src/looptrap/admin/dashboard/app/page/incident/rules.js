@@ -1,7 +1,7 @@
 // What each rule counted, against its thresholds, and its evidence.
 
 import { html } from "../../html.js";
-import { count, counted } from "../../number.js";
+import { count } from "../../number.js";
 import { linkTo } from "../../pages.js";
 import { ActionBadge } from "../../part/badge.js";
 import { Ladder } from "../../part/ladder.js";
@@ -11,9 +11,6 @@ export function Rules({ incident }) {
   return html`
     <section class="card" aria-labelledby="rules">
       <h2 id="rules">What the rules counted</h2>
-      <p class="quiet">
-        ${counted(incident.hits, "hit")}, ${counted(incident.calls, "call")} that a rule ${incident.mode === "shadow" ? "would have acted on" : "acted on"}, ${counted(incident.refused, "call")} refused.
-      </p>
       <ul class="rules">
         ${rules.map((rule) => html`<${Rule} key=${rule.rule} rule=${rule} mode=${incident.mode} evidence=${incident.evidence} />`)}
         ${unmatched(incident.evidence, rules).map((one) => html`<li key=${one.what} class="quiet">${one.what}</li>`)}

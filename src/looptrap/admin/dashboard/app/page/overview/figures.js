@@ -6,25 +6,29 @@ import { linkTo } from "../../pages.js";
 import { bandsOf } from "../../part/chart.js";
 import { Figure } from "../../part/figure.js";
 
-export function Figures({ stats, since, open }) {
-  const { totals } = stats;
+export function Figures({ stats, since }) {
+  const { totals, burning } = stats;
   const bands = bandsOf(totals);
   const incidents = linkTo("incidents", { state: "all", since });
   return html`
     <dl class="figures">
+      <${Figure} name="Burning now" tone=${burning.loops ? "refused" : ""} value=${html`${dollars(burning.usd_an_hour)}<small>/h</small>`} href=${linkTo("incidents")} note=${burning.loops ? `${counted(burning.loops, "loop")} whose calls pass` : "no loop is being paid for"} />
+      <${Figure} name="Spent by loops" value=${dollars(totals.looped_usd)} href=${incidents} note=${totals.cost_usd ? `${percent(totals.looped_usd, totals.cost_usd)} of all spending` : "no spending"} />
+      <${Figure} name="Saved" tone=${totals.saved_usd ? "saved" : ""} value=${dollars(totals.saved_usd)} href=${incidents} note=${html`<${How} words=${stats.saved_usd?.how} />`} />
+      <${Figure} name="Spent" value=${dollars(totals.cost_usd)} href=${linkTo("callers", { order: "cost", since })} note=${priced(totals)} />
       <${Figure} name="Requests" value=${compact(totals.calls)} title=${count(totals.calls)} href=${linkTo("callers", { order: "calls", since })}
         note=${tokens(totals.input_tokens + totals.output_tokens)} />
-      <${Figure} name="Refused" tone=${bands.refused ? "refused" : ""} value=${compact(bands.refused)} title=${count(bands.refused)} href=${incidents} note=${totals.calls ? `${percent(bands.refused, totals.calls)} of requests` : "no requests"} />
-      <${Figure} name="Warned" tone=${bands.warned ? "warned" : ""} value=${compact(bands.warned)} title=${count(bands.warned)} href=${incidents}
-        note=${bands.shadowed ? `${count(bands.shadowed)} more in shadow` : "passed with a warning"} />
-      <${Figure} name="Saved" tone=${totals.saved_usd ? "saved" : ""} value=${dollars(totals.saved_usd)} href=${incidents} note=${html`<${How} words=${stats.saved_usd?.how ?? stats.how} />`} />
-      <${Figure} name="Spent" value=${dollars(totals.cost_usd)} href=${linkTo("callers", { order: "cost", since })} note=${priced(totals)} />
-      <${Figure} name="Open incidents" tone=${open ? "open" : ""} value=${count(open)} href=${linkTo("incidents")} note=${open ? "right now" : "no loop"} />
+      <${Figure} name="Refused" value=${compact(bands.refused)} title=${count(bands.refused)} href=${incidents} note=${others(bands, totals)} />
     </dl>
   `;
 }
 
-function How({ words = "Each refused call is priced at what a call of its own loop cost; where none had passed, at its input alone." }) {
+function others({ warned, shadowed }, { calls }) {
+  if (!calls) return "no requests";
+  return [`${compact(warned)} warned`, shadowed && `${compact(shadowed)} in shadow`].filter(Boolean).join(", ");
+}
+
+function How({ words }) {
   return html`
     <details class="how">
       <summary>how it is estimated</summary>

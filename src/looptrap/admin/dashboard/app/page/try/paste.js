@@ -1,13 +1,15 @@
 // Where a conversation is pasted, dropped or taken from the examples, and by which rules it is judged.
 
-import { html, useId, useRef, useState } from "../../html.js";
+import { html, useEffect, useId, useRef, useState } from "../../html.js";
+import { get } from "../../api.js";
 import { useLoaded } from "../../loaded.js";
+import { linkTo } from "../../pages.js";
 import { EXAMPLES } from "./example.js";
 
 const MAX_FILE_BYTES = 5 << 20;
 const PRESETS = ["default", "aisg", "fairvisor", "fairvisor-throttle", "fairvisor-warn", "tcc", "zelyx", "zelyx-block"];
 
-export function Paste({ isBusy, error, isFolded, onAsk, onStop }) {
+export function Paste({ incident, isBusy, error, isFolded, onAsk, onStop }) {
   const field = useId();
   const [text, setText] = useState("");
   const [rules, setRules] = useState("");
@@ -20,6 +22,13 @@ export function Paste({ isBusy, error, isFolded, onAsk, onStop }) {
     setSaid("");
     ask(given);
   };
+  useEffect(() => {
+    if (!incident) return;
+    get(`incidents/${encodeURIComponent(incident)}/captured`).then(
+      (found) => (found.text ? put(found.text) : setSaid("No call of this incident is captured with its content.")),
+      (failure) => setSaid(failure.message),
+    );
+  }, [incident]);
   const take = async (one) => {
     if (!one) return;
     if (one.size > MAX_FILE_BYTES) setSaid(`${one.name} is larger than 5 MB. Use a part of it.`);
@@ -33,6 +42,7 @@ export function Paste({ isBusy, error, isFolded, onAsk, onStop }) {
   return html`
     <section class="card" aria-labelledby="paste">
       <h2 id="paste">A conversation or a run <span class="quiet">nothing of it is stored, counted or logged</span></h2>
+      ${incident && html`<p class="quiet">The captured calls of <a href=${linkTo("incident", {}, { id: incident })}>this incident</a>.</p>`}
       <form onSubmit=${(event) => (event.preventDefault(), ask(text))}>
         <label class="unseen" for=${field}>JSON of a request, messages or a run</label>
         <textarea

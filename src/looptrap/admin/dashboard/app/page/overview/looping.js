@@ -1,29 +1,29 @@
-// Open incidents, the most expensive first, each with its strip.
+// What is looping now: where money is leaving first, then what is contained, each with its strip.
 
 import { html, useEffect, useState } from "../../html.js";
 import { get } from "../../api.js";
 import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
-import { counted, dollars } from "../../number.js";
+import { count, counted, dollars } from "../../number.js";
 import { linkTo } from "../../pages.js";
-import { ActionBadge } from "../../part/badge.js";
+import { ActionBadge, Badge } from "../../part/badge.js";
 import { Moment } from "../../part/moment.js";
-import { Empty, Loaded } from "../../part/state.js";
+import { Loaded } from "../../part/state.js";
 import { MiniStrip } from "../../part/strip.js";
-import { headline } from "../../wording.js";
+import { headline, isLeaking, loopsFirst } from "../../wording.js";
 
 const LOOKED_AT = 100;
-const SHOWN = 6;
+const SHOWN = 5;
 const REFRESH_MS = 1_000;
 
-export function OpenIncidents({ total }) {
+export function Looping({ total }) {
   const open = useLoaded("incidents", { state: "open", limit: LOOKED_AT });
   const freshen = useThrottled(open.reload, REFRESH_MS);
   for (const event of ["incident", "change"]) useEvent(event, freshen);
   return html`
-    <section class="card" aria-labelledby="open-incidents">
-      <h2 id="open-incidents">Open incidents <span class="quiet">most expensive first</span></h2>
-      <${Loaded} of=${open} lines=${5} what="The incidents">
+    <section class="card looping" aria-labelledby="looping">
+      <h2 id="looping">Looping now</h2>
+      <${Loaded} of=${open} lines=${2} what="The incidents">
         ${({ incidents }) => html`<${Listed} incidents=${incidents} total=${total ?? incidents.length} />`}
       <//>
     </section>
@@ -32,9 +32,9 @@ export function OpenIncidents({ total }) {
 
 function Listed({ incidents, total }) {
   if (!incidents.length) {
-    return html`<${Empty} isCalm title="Nothing is looping."><a href=${linkTo("incidents", { state: "all" })}>Show past incidents</a><//>`;
+    return html`<p>Nothing is looping. <a href=${linkTo("incidents", { state: "all" })}>Show past incidents</a></p>`;
   }
-  const shown = [...incidents].sort((one, other) => weight(other) - weight(one)).slice(0, SHOWN);
+  const shown = [...incidents].sort(loopsFirst).slice(0, SHOWN);
   const rest = Math.max(total, incidents.length) - shown.length;
   return html`
     <ol class="incident-list">
@@ -47,21 +47,32 @@ function Listed({ incidents, total }) {
 function Item({ incident }) {
   const strip = useStrip(incident);
   return html`
-    <li>
+    <li class=${isLeaking(incident) ? "leaking" : ""}>
       <div class="incident-line">
         <a class="incident-name" href=${linkTo("incident", {}, { id: incident.id })}>${headline(incident)}</a>
-        <${ActionBadge} incident=${incident} />
+        <span class="badges">${incident.is_demo && html`<${Badge} tone="shadow">demo<//>`}<${ActionBadge} incident=${incident} /></span>
       </div>
-      <div class="incident-strip">${strip && html`<${MiniStrip} cells=${strip} />`}</div>
+      <div class="incident-strip">${strip && html`<${MiniStrip} cells=${strip} isByError=${incident.signal === "same_error"} />`}</div>
       <p class="facts quiet">
+        <${Cost} incident=${incident} />
         <span>${incident.caller}</span>
         <span>${incident.model}</span>
-        <span>${incident.refused ? `${counted(incident.refused, "call")} refused` : counted(incident.hits, "hit")}</span>
-        ${incident.refused > 0 && html`<span>${dollars(incident.saved_usd)} saved</span>`}
         <span><${Moment} at=${incident.last} /></span>
       </p>
     </li>
   `;
+}
+
+function Cost({ incident }) {
+  const { projected_usd_an_hour: projected, spent_usd: spent, paid } = incident;
+  if (isLeaking(incident)) {
+    return html`
+      <strong class="leaving">${projected === null ? `${counted(paid, "call")} passed` : `${dollars(projected)} an hour leaving`}</strong>
+      ${spent !== null && html`<span>${dollars(spent)} spent</span>`}
+    `;
+  }
+  if (!incident.refused) return html`<span>${counted(incident.hits, "time")}</span>`;
+  return html`<span>contained: ${count(incident.refused)} refused, ${dollars(incident.saved_usd)} saved</span>`;
 }
 
 /** Only the detail of an incident has the strip: load it again whenever the incident changes. */
@@ -78,10 +89,4 @@ function useStrip({ id, last }) {
     };
   }, [id, last]);
   return strip;
-}
-
-function weight(incident) {
-  const money = (incident.saved_usd ?? 0) + (incident.spent_usd ?? 0);
-  // Without a price, hits decide, below everything that has one.
-  return money * 1e6 + incident.hits;
 }
