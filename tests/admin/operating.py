@@ -5,17 +5,21 @@ from contextlib import asynccontextmanager
 import aiohttp
 from tests.gateway.serving import serving
 
+from looptrap.admin.operator import configured_access, token_access
 from looptrap.admin.server import DEFAULT_TIMEOUTS, AdminServer
 from looptrap.config.kind import Address
 
 
 @asynccontextmanager
 async def operating(
-    folder, toml="", *, token="", read_token="", timeouts=DEFAULT_TIMEOUTS, **options
+    folder, toml="", *, token="", read_token="", tokens=None, timeouts=DEFAULT_TIMEOUTS, **options
 ):
-    """Serve a configuration and its operators."""
+    """Serve a configuration and its operators; `tokens` are variables that it names."""
     async with serving(folder, toml, **options) as here:
-        admin = AdminServer(here.app, Address("127.0.0.1", 0), token, read_token, timeouts=timeouts)
+        access = token_access(token, read_token)
+        if tokens is not None:
+            access = configured_access(here.app.config, tokens)
+        admin = AdminServer(here.app, Address("127.0.0.1", 0), access, timeouts=timeouts)
         here.admin = admin
         host, port = await admin.start()
         try:

@@ -1,5 +1,6 @@
 """Budgets: whose accounts were charged lately, how they stand, and how they are reset."""
 
+import tomllib
 from datetime import datetime
 
 import pytest
@@ -49,7 +50,9 @@ async def running(request, tmp_path):
             yield both
         return
     with server() as shared:
-        async with operating(tmp_path, TOML, script=script, store=shared.url) as both:
+        # Patient: a busy machine must not make it count alone.
+        flags = {"store": shared.url, "store_timeout": 5}
+        async with operating(tmp_path, TOML, script=script, **flags) as both:
             yield both
 
 
@@ -70,7 +73,8 @@ async def test_budgets_are_told_before_anything_was_spent(running):
     words = runs.pop("words")
     assert words.startswith("runs: a session may cost $5.00 a day")
     assert runs == {
-        "name": "runs", "by": ["session"], "unit": "usd", "limit": 5.0, "period": "1d",
+        "name": "runs", "by": ["session"], "unit": "usd", "limit": 5.0, "file_limit": 5.0,
+        "version": 0, "toml": None, "period": "1d",
         "thresholds": {"warn": 80, "throttle": 95, "block": 100}, "mode": "enforce",
         "accounts": [],
     }  # fmt: skip
@@ -132,3 +136,55 @@ async def test_what_clients_set_themselves_is_told_where_nobody_else_has(tmp_pat
         assert (own["name"], own["limit"]) == ("session-limit", None)
         (account,) = own["accounts"]
         assert (account["limit"], account["used"], account["percent"]) == (40.0, 2.0, 5)
+
+
+async def put(operator, limits, name="runs", **more):
+    return await told(operator, "PUT", f"{PATH}/{name}", json=limits, **more)
+
+
+async def test_a_limit_that_is_raised_lets_refused_calls_pass_at_once(running):
+    here, operator = running
+    assert [await ask(here, "a") for _ in range(3)] == [200, 200, 402]
+    [account] = (await budgets_of(operator))["runs"]["accounts"]
+    assert account["is_exceeded"]
+    made = await put(operator, {"limit_usd": 10})
+    assert (made["file"]["limit_usd"], made["effective"]["limit_usd"]) == (5.0, 10.0)
+    runs = (await budgets_of(operator))["runs"]
+    assert (runs["limit"], runs["file_limit"]) == (10.0, 5.0)
+    [account] = runs["accounts"]
+    assert (account["limit"], account["percent"], account["is_exceeded"]) == (10.0, 40, False)
+    assert [await ask(here, "a") for _ in range(3)] == [200, 200, 200]
+    assert await ask(here, "a") == 402
+
+
+async def test_a_limit_that_is_lowered_refuses_and_can_be_taken_back(running):
+    here, operator = running
+    assert await ask(here, "a") == 200
+    made = await put(operator, {"limit_usd": 1})
+    assert await ask(here, "a") == 402
+    gone = await told(operator, "DELETE", f"{PATH}/runs")
+    assert (gone["version"], gone["effective"]["limit_usd"], gone["toml"]) == (0, 5.0, None)
+    assert await ask(here, "a") == 200
+    audit = (await told(operator, "GET", "/api/v1/audit"))["entries"]
+    assert [one["what"] for one in audit] == ["budget.delete", "budget.put"]
+    [table] = tomllib.loads(made["toml"])["budgets"]
+    assert (table["name"], table["by"], table["limit_usd"]) == ("runs", ["session"], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "limits", "says"),
+    [
+        pytest.param("run", {"limit_usd": 3}, "no such budget, did you mean runs?", id="unknown"),
+        pytest.param("runs", {"limit_usd": -1}, "limit_usd: is -1", id="negative"),
+        pytest.param("runs", {"limit_usd": "3"}, "limit_usd: is the text", id="a text"),
+        pytest.param("runs", {"limit_usd": 1e30}, "limit_usd: is 1e+30", id="too much"),
+        pytest.param("runs", {}, "is empty", id="nothing"),
+        pytest.param("runs", {"mode": "shadow"}, "mode: is not a setting", id="another setting"),
+        pytest.param("runs", [3], "Send settings such as", id="a list"),
+    ],
+)
+async def test_a_mistake_changes_no_limit(running, name, limits, says):
+    _, operator = running
+    error = (await put(operator, limits, name, status=400))["error"]
+    assert says in error["message"]
+    assert (await budgets_of(operator))["runs"]["limit"] == 5.0

@@ -8,6 +8,7 @@ from tests.admin.operating import operating, told
 
 from looptrap.admin import auth
 from looptrap.admin.auth import AdminAuth, GuessLimiter
+from looptrap.admin.operator import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.config import load
 from looptrap.config.kind import Address
@@ -107,7 +108,7 @@ async def test_an_empty_second_token_is_none(tmp_path):
 
 def test_a_second_token_that_is_the_first_is_refused():
     with pytest.raises(ConfigError, match=r"gateway\.read_token_env: its token is that of"):
-        AdminAuth("127.0.0.1", "same", "same")
+        AdminAuth("127.0.0.1", token_access("same", "same"))
 
 
 def test_a_second_token_needs_a_first(tmp_path):
@@ -239,7 +240,7 @@ async def test_elsewhere_what_is_asked_more_is_left_alone(operator, path):
 async def test_off_loopback_a_read_token_alone_is_not_enough(tmp_path):
     async with operating(tmp_path) as (here, _):
         with pytest.raises(ConfigError, match="admin_token_env"):
-            AdminServer(here.app, Address("0.0.0.0", 0), "", "r3ader")
+            AdminServer(here.app, Address("0.0.0.0", 0), token_access("", "r3ader"))
 
 
 @pytest.mark.parametrize(
@@ -250,10 +251,10 @@ async def test_off_loopback_a_read_token_alone_is_not_enough(tmp_path):
 def test_a_token_that_can_be_guessed_is_refused_where_others_reach_it(token, read_token, place):
     for host in ("0.0.0.0", "192.0.2.7", "gateway.example"):
         with pytest.raises(ConfigError, match=rf"gateway\.{place}.*must have 16 or more") as caught:
-            AdminAuth(host, token, read_token)
+            AdminAuth(host, token_access(token, read_token))
         assert "xx" not in str(caught.value)
-    AdminAuth("127.0.0.1", token, read_token)
-    AdminAuth("0.0.0.0", "x" * 16, "y" * 16)
+    AdminAuth("127.0.0.1", token_access(token, read_token))
+    AdminAuth("0.0.0.0", token_access("x" * 16, "y" * 16))
 
 
 class Guessing:

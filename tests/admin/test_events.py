@@ -110,7 +110,7 @@ async def test_the_status_is_told_when_it_is_another(running):
         heard = await ear.hear("status")
         shown = await told(operator, "GET", "/api/v1/status")
         assert heard["notices"] == shown["notices"] != []
-        assert set(shown) - set(heard) == {"can_write", "workers"}
+        assert set(shown) - set(heard) == {"can_write", "operator", "workers"}
 
 
 async def test_who_was_away_is_told_what_changed_meanwhile_and_nothing_twice(running):

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.gateway.serving import JSON, chat, serving
 
+from looptrap.admin.operator import AdminAccess, Operator, TokenHolder, token_access
 from looptrap.admin.server import AdminServer
 from looptrap.admin.worker_proxy import WorkerEndpoint, WorkerProxy
 from looptrap.config.kind import Address
@@ -34,18 +35,20 @@ class Crew:
 
 
 @asynccontextmanager
-async def operating(folder, token="", read_token="", toml=""):
+async def operating(folder, token="", read_token="", toml="", access=None):
     """Two gateways behind one admin address, and a client of that."""
     crew = Crew()
     async with AsyncExitStack() as stack:
         for pid in (1, 2):
             (folder / str(pid)).mkdir()
             here = await stack.enter_async_context(serving(folder / str(pid), toml))
-            admin = AdminServer(here.app, LOOPBACK, f"inside-{pid}")
+            admin = AdminServer(here.app, LOOPBACK, token_access(f"inside-{pid}"))
             stack.push_async_callback(admin.stop)
             crew.apps.append(here)
             crew.there.append(WorkerEndpoint(pid, await admin.start(), f"inside-{pid}"))
-        front = WorkerProxy(crew.apps[0].app, crew, LOOPBACK, token, read_token)
+        front = WorkerProxy(
+            crew.apps[0].app, crew, LOOPBACK, access or token_access(token, read_token)
+        )
         stack.push_async_callback(front.stop)
         host, port = await front.start()
         session = aiohttp.ClientSession(f"http://{host}:{port}")
@@ -221,6 +224,19 @@ class TestAllWorkers:
             assert [one["by"]["session"] for one in budget["accounts"]] == ["run-1"]
             status, _ = await ask(operator, "/api/v1/budgets?colour=red")
             assert status == 400
+
+    async def test_the_worker_asked_records_the_name_of_the_operator(self, tmp_path):
+        holder = TokenHolder(Operator("Zoë, ops"), "t0ken", "gateway.operators[0].token_env")
+        access = AdminAccess((holder,))
+        toml = "[gateway]\nworkers = 2\n"
+        async with operating(tmp_path, toml=toml, access=access) as (_, operator):
+            headers = {"Authorization": "Bearer t0ken", "X-Looptrap-Operator": "somebody-else"}
+            sent = {"method": "PUT", "json": {"exempt": True}, "headers": headers}
+            assert (await ask(operator, "/api/v1/tools/poll", **sent))[0] == 200
+            (entry,) = (await self.told(operator, "audit", headers=headers))["entries"]
+            assert (entry["by"], entry["source"]) == ("Zoë, ops", "127.0.0.1")
+            status = await self.told(operator, "status", headers=headers)
+            assert status["operator"] == "Zoë, ops"
 
     async def test_a_read_token_reads_and_writes_nothing(self, tmp_path):
         async with operating(tmp_path, "t0ken", "r3ader") as (_, operator):

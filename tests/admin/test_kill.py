@@ -1,5 +1,7 @@
 """Kill switches for operators: set, listed and ended, with every mistake told at once."""
 
+import tomllib
+
 import pytest
 from tests.admin.operating import operating, told
 from tests.gateway.serving import JSON, chat
@@ -28,6 +30,7 @@ async def test_one_is_set_listed_and_ended(running):
     assert of_file == {
         "origin": "file", "id": None, "match": {"model": "o0"}, "reason": "too old",
     }  # fmt: skip
+    assert tomllib.loads(set_here.pop("toml")) == {"kill_switches": [RED]}
     assert set_here == {"origin": "run_time", "id": made["id"], "created": made["created"], **RED}
     ended = await told(operator, "DELETE", f"{PATH}/{made['id']}")
     assert ended == {"ended": True, "pending": False}

@@ -1,5 +1,7 @@
 """Projects for operators: settings on top of the file's, with versions and every mistake told."""
 
+import tomllib
+
 import pytest
 from tests.admin.operating import operating, told
 from tests.gateway.serving import JSON
@@ -34,14 +36,16 @@ async def put(operator, settings, name="research", **more):
 
 async def test_what_is_put_is_on_top_of_the_file_until_it_is_taken_back(operator):
     of_file = {"name": "research", "file": RESEARCH}
-    nothing = of_file | {"version": 0, "run_time": None, "effective": RESEARCH}
+    nothing = of_file | {"version": 0, "run_time": None, "effective": RESEARCH, "toml": None}
     assert await told(operator, "GET", PATH) == {"projects": [nothing]}
     made = await put(operator, {"threshold": 9, "detection": "shadow"})
     given = {"threshold": 9, "detection": "shadow"}
     assert made["version"] > 0
     assert made == of_file | {
         "version": made["version"], "run_time": given, "effective": RESEARCH | given,
+        "toml": made["toml"],
     }  # fmt: skip
+    assert tomllib.loads(made["toml"]) == {"projects": [RESEARCH | given]}
     assert await told(operator, "GET", PATH) == {"projects": [made]}
     assert await told(operator, "GET", f"{PATH}/research") == made
     assert await told(operator, "DELETE", f"{PATH}/research") == nothing

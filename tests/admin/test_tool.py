@@ -1,5 +1,7 @@
 """Tools for operators: what the file says, and what is set on all instances while they run."""
 
+import tomllib
+
 import pytest
 from tests.admin.looping import reading
 from tests.admin.operating import operating, told
@@ -27,12 +29,14 @@ async def put(operator, settings, name="poll_job", **more):
 async def test_what_is_put_stands_in_place_of_the_file_until_it_is_taken_back(operator):
     nothing = {
         "name": "poll_job", "version": 0, "file": OF_FILE, "run_time": None, "effective": OF_FILE,
+        "toml": None,
     }  # fmt: skip
     assert await told(operator, "GET", PATH) == {"tools": [nothing]}
     made = await put(operator, {"exempt": True})
     assert made["version"] > 0
     assert (made["file"], made["run_time"]) == (OF_FILE, {"exempt": True})
     assert made["effective"] == {"exempt": True}
+    assert tomllib.loads(made["toml"]) == {"tools": {"poll_job": {"exempt": True}}}
     assert await told(operator, "GET", f"{PATH}/poll_job") == made
     assert await told(operator, "DELETE", f"{PATH}/poll_job") == nothing
 

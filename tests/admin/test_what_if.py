@@ -256,3 +256,29 @@ async def test_nothing_is_saved(operator):
     before = await told(operator, "GET", "/api/v1/projects")
     await told(operator, "POST", PATH, json={"settings": {"project": {"name": "research"}}})
     assert await told(operator, "GET", "/api/v1/projects") == before
+
+
+async def test_a_change_of_one_rule_is_tried_on_captured_calls(operator, capture, tmp_path):
+    rules = {"no-progress": {"thresholds": {"warn": 3, "block": 5}}}
+    found = await told(operator, "POST", PATH, json={"settings": {"rules": rules}})
+    assert found["now"]["refused_runs"] < found["then"]["refused_runs"]
+    changed = FILE + '[rules."no-progress"]\nthresholds = { warn = 3, block = 5 }\n'
+    summary = replayed(capture, changed, tmp_path)
+    assert found["then"]["saved_calls"] == summary.saved_calls
+
+
+@pytest.mark.parametrize(
+    ("rules", "place"),
+    [
+        pytest.param({"no-such": {"enabled": False}}, "settings.rules.no-such", id="unknown"),
+        pytest.param({"same": {}}, "settings.rules.same", id="nothing"),
+        pytest.param(
+            {"no-progress": {"thresholds": {"block": 500}}},
+            "settings.rules.no-progress.thresholds.block",
+            id="out of reach",
+        ),
+    ],
+)
+async def test_a_mistake_in_a_change_of_a_rule_has_its_place(operator, rules, place):
+    answer = await told(operator, "POST", PATH, json={"settings": {"rules": rules}}, status=400)
+    assert [one["place"] for one in answer["error"]["problems"]] == [place]

@@ -81,6 +81,7 @@ class Page:
 
 SETTINGS = "/settings?project=platform"
 INCIDENT = "/incidents/{id}"
+RULE = "/settings?part=policies&rule=same-error"
 
 PAGES = [
     Page(name="overview", place="/?range=1h", shows=".incident-list li .mini-strip", height=1_000),
@@ -122,7 +123,13 @@ PAGES = [
         begins="section[aria-labelledby=what-if]",
     ),
     Page(name="tools", place="/settings?part=tools", shows="tbody tr"),
-    Page(name="policies", place="/settings?part=policies", shows="main .card"),
+    Page(name="rules", place="/settings?part=policies", shows=".rules li"),
+    Page(name="rule", place=RULE, shows=".as-toml", height=700),
+    Page(name="keys", place="/settings?part=keys", shows="tbody tr"),
+    Page(
+        name="key", place="/settings?part=keys", shows="dialog", presses=("Rotate … support-bot",)
+    ),
+    Page(name="budgets", place="/settings?part=budgets", shows="tbody tr"),
     Page(name="changes", place="/settings?part=changes", shows="tbody tr"),
     Page(
         name="try",
@@ -179,6 +186,9 @@ def loop(gateway):
         Agent(gateway, "ticket-881", key=support, model="gpt-5.4-mini", task="Try again.").ask()
     gateway.until(lambda: len(gateway.incidents(state="open")) == 4)
     gateway.change("PUT", "/api/v1/projects/platform", {"threshold": 5})
+    gateway.change("PUT", "/api/v1/rules/same-error", {"thresholds": {"warn": 4, "block": 8}})
+    gateway.change("PUT", "/api/v1/budgets/one-run", {"limit_usd": 12.5})
+    gateway.change("POST", "/api/v1/keys/ci-fixer/rotate", {"grace_seconds": 86_400})
 
 
 def remember(path, now):

@@ -11,6 +11,7 @@ from tests.admin.operating import told
 from tests.gateway.serving import CHAT, JSON, Serving, serving, until
 from tests.store.serving import PATIENCE
 
+from looptrap.admin.operator import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.config.kind import Address
 
@@ -62,7 +63,9 @@ class Gateway:
 
     async def open_admin(self):
         """Listen for operators, where they were listened for before."""
-        self.admin = AdminServer(self.here.app, Address("127.0.0.1", self.port), *self.tokens)
+        self.admin = AdminServer(
+            self.here.app, Address("127.0.0.1", self.port), token_access(*self.tokens)
+        )
         _, self.port = await self.admin.start()
 
     async def close_admin(self):

@@ -87,16 +87,39 @@ def test_a_revoked_key_is_refused(keys):
     assert KeyRing(keys.file).find(text.encode()).revoked is not None
 
 
+def test_rotate_prints_another_key_and_may_leave_the_earlier_one_valid(keys):
+    first = added(keys("add", "ci", "--project", "research"))
+    result = keys("rotate", "ci", "--grace", "3600")
+    second = added(result)
+    assert "stays valid for 3600 seconds" in result.stderr
+    lines = keys("list").stdout.splitlines()
+    assert "valid until 20" in lines[1]
+    assert lines[2].endswith("active")
+    third = json.loads(keys("rotate", "ci", "--json").stdout)
+    assert (third["name"], third["project"]) == ("ci", "research")
+    ring = KeyRing(keys.file)
+    assert [ring.is_revoked(ring.find(one.encode())) for one in (first, second)] == [True, True]
+    assert ring.find(third["key"].encode()).revoked is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["rotate", "cli"], 'there is no key named "cli", did you mean ci?'),
         (["add", "ci"], 'there is a key named "ci" already: revoke it first'),
         (["add", "no spaces"], 'NAME: is the text "no spaces", must be a name of'),
         (["add", "x", "--project", "a b"], 'project: is the text "a b", must be a name of'),
         (["revoke", "cli"], 'there is no key named "cli", did you mean ci?'),
         (["revoke", "lt-0123abcd-secret"], "NAME: begins with lt-, as only keys themselves do"),
     ],
-    ids=["duplicate", "bad name", "bad project", "unknown", "a key instead of its name"],
+    ids=[
+        "nothing to rotate",
+        "duplicate",
+        "bad name",
+        "bad project",
+        "unknown",
+        "a key instead of its name",
+    ],
 )
 def test_mistakes_are_one_line_and_exit_2(keys, arguments, says):
     keys("add", "ci")

@@ -9,6 +9,7 @@ import pytest
 from tests.deploy.files import COMPOSE, DOCKERFILE, ROOT, compose, configured, documents
 
 from looptrap import __version__
+from looptrap.admin.operator import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.gateway.app import App
 from looptrap.gateway.auth import check_exposure
@@ -81,7 +82,7 @@ async def test_a_gateway_would_start_with_its_configuration(config, env, tmp_pat
     token = token_from_env(config.gateway.admin_token_env, "admin", env)
     read_token = token_from_env(config.gateway.read_token_env, "read", env)
     assert (token, read_token) == SECRETS[:2]
-    AdminServer(App(config, env), config.gateway.admin, token, read_token)
+    AdminServer(App(config, env), config.gateway.admin, token_access(token, read_token))
     listen, may_be_open = config.gateway.listen.host, config.gateway.allow_anonymous
     check_exposure(listen, has_keys=False, allow_anonymous=may_be_open)
 

@@ -9,6 +9,7 @@ from tests.deploy.files import ROOT, configured, environment, manifests
 
 from looptrap import __version__
 from looptrap.admin.auth import UNAUTHENTICATED_PATHS
+from looptrap.admin.operator import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.gateway.app import App
 from looptrap.gateway.auth import check_exposure
@@ -103,7 +104,7 @@ async def test_the_gateway_would_start_with_it(config, gateway_env, tmp_path, mo
     token = token_from_env(config.gateway.admin_token_env, "admin", env)
     read_token = token_from_env(config.gateway.read_token_env, "read", env)
     assert (token, read_token) == (SECRET, OTHER)
-    AdminServer(App(config, env), config.gateway.admin, token, read_token)
+    AdminServer(App(config, env), config.gateway.admin, token_access(token, read_token))
     listen, may_be_open = config.gateway.listen.host, config.gateway.allow_anonymous
     check_exposure(listen, has_keys=False, allow_anonymous=may_be_open)
 

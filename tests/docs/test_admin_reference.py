@@ -15,6 +15,7 @@ from looptrap.admin import (
     enforcement,
     incident,
     incident_bulk,
+    key,
     provider,
     rule_trial,
     status,
@@ -65,6 +66,8 @@ def test_every_path_is_documented(operation):
         pytest.param(rule_trial.WHAT_IF_FIELDS, "What if", id="what if"),
         pytest.param(rule_trial.TRY_FIELDS, "Try it", id="try it"),
         pytest.param(audit.ENTRY_PARAMETERS, "Audit", id="audit"),
+        pytest.param(key.ADD_FIELDS, "Keys", id="keys"),
+        pytest.param(key.ROTATE_FIELDS, "Keys", id="rotation of keys"),
     ],
 )
 def test_every_parameter_is_documented(table, heading):
@@ -84,7 +87,7 @@ def test_every_parameter_is_documented(table, heading):
         pytest.param(usage.Stats, "Statistics|Spending", id="stats"),
         pytest.param(usage.SpendingReport, "Spending", id="spending"),
         pytest.param(provider.ProviderList, "Providers", id="providers"),
-        pytest.param(config.KeyList, "Keys", id="keys"),
+        pytest.param(key.KeyList, "Keys", id="keys"),
         pytest.param(config.EffectiveConfig, "The configuration in effect", id="config"),
         pytest.param(config.PolicyList, "Policies in effect", id="policies"),
         pytest.param(enforcement.CooldownList, "Cooldowns", id="cooldowns"),

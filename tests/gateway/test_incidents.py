@@ -13,6 +13,7 @@ from tests.cli.serving import run
 from tests.gateway.serving import JSON, chat, request, serving, until
 from tests.incident.alert.receiving import Receiver, status
 
+from looptrap.incident.model import Annotation
 from looptrap.testing import FakeProvider
 
 SECRET = "whsec_bG9vcHRyYXAtbG9vcHRyYXAtbG9vcHRyYXAtMTIz"
@@ -130,6 +131,23 @@ async def test_people_hear_of_a_loop_once_and_again_as_it_grows(serve, receiver)
     await until(lambda: len(heard(receiver)) >= len(expected))
     assert sorted(heard(receiver)) == sorted(expected)
     assert [one.closed is not None for one in incidents(here)] == [True]
+
+
+async def test_the_last_alert_links_to_the_incident_and_says_who_acknowledged_it(serve, receiver):
+    toml = 'public_url = "https://looptrap.example.com/"\n' + telling(receiver, quiet=1)
+    here = await serve(toml, env=ENV)
+    await loop(here, 6)
+    one = await kept(here, refused=1)
+    acknowledged = Annotation(
+        id="1", incident=one.id, time=one.opened, by="ada", kind="acknowledge"
+    )
+    await here.app.recorder.annotate([acknowledged])
+    await until(lambda: len(receiver.got) == 2)
+    opened, over = (json.loads(got.body)["data"] for got in receiver.got)
+    assert opened["url"] == over["url"] == f"https://looptrap.example.com/#/incidents/{one.id}"
+    assert "acknowledged_by" not in opened
+    assert (over["acknowledged_by"], over["acknowledged_at"]) == ("ada", one.opened)
+    assert over["duration_seconds"] == pytest.approx(over["last_seen"] - over["first_seen"], abs=1)
 
 
 async def test_an_alert_says_what_the_documentation_says_and_is_signed(serve, receiver):

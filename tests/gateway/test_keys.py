@@ -279,3 +279,55 @@ class TestKeysOfASharedStore:
         ring.require()
         assert ring.has_keys
         assert ring.generation > before
+
+
+class TestRotation:
+    @pytest.mark.parametrize(
+        ("after", "is_valid"),
+        [(0, True), (59, True), (60, False), (61, False)],
+    )
+    def test_the_earlier_key_ends_with_the_grace(self, file, after, is_valid):
+        now = NOW.timestamp()
+        text = add(file, "ci", project="lab")
+        keys.rotate(file, "ci", grace=60, now=NOW)
+        ring = KeyRing(file, lambda: now)
+        now += after
+        assert ring.is_revoked(ring.find(text)) is not is_valid
+
+    def test_what_follows_from_a_key_is_void_when_its_grace_ends(self, file):
+        now = NOW.timestamp()
+        add(file, "ci")
+        keys.rotate(file, "ci", grace=60, now=NOW)
+        ring = KeyRing(file, lambda: now)
+        seen = []
+        for _ in range(3):
+            ring.expire()
+            seen.append(ring.generation)
+            now += 40
+        assert seen[0] == seen[1] < seen[2]
+        ring.expire()
+        assert ring.generation == seen[2]
+
+    def test_the_new_key_has_the_name_and_the_project(self, file):
+        text = add(file, "ci", project="lab")
+        key, other = keys.rotate(file, "ci", now=NOW)
+        assert (key.name, key.project, key.revoked) == ("ci", "lab", None)
+        assert other.encode() != text
+        assert KeyRing(file).find(text).revoked == NOW
+
+    def test_to_revoke_ends_the_grace_too(self, file):
+        texts = [add(file, "ci")]
+        texts += [keys.rotate(file, "ci", grace=3_600, now=NOW)[1].encode() for _ in range(2)]
+        keys.revoke(file, "ci", now=NOW)
+        ring = KeyRing(file, NOW.timestamp)
+        assert all(ring.is_revoked(ring.find(text)) for text in texts)
+
+    @pytest.mark.parametrize(
+        ("name", "says"),
+        [("cli", "no key named"), ("old", "was revoked on"), ("lt-x", "begins with lt-")],
+    )
+    def test_only_a_valid_key_is_replaced(self, file, name, says):
+        add(file, "old")
+        keys.revoke(file, "old", now=NOW)
+        with pytest.raises(ConfigError, match=says):
+            keys.rotate(file, name, now=NOW)

@@ -90,9 +90,12 @@ def test_programs_get_it_in_numbers():
 
 
 def test_every_instance_tells_a_stage_under_one_id_and_the_next_period_under_another():
-    assert told().id == told(used=48 * DOLLAR // 10).id == f"bud_1-ab_{MIDNIGHT}_80"
-    others = [told(stage=95), told(ends=MIDNIGHT + 86_400), told(fingerprint="1-cd")]
-    assert len({one.id for one in [told(), *others]}) == 4
+    assert told().id == told(used=48 * DOLLAR // 10).id == f"bud_1-ab_{MIDNIGHT}_80_{5 * DOLLAR}"
+    others = [
+        told(stage=95), told(ends=MIDNIGHT + 86_400), told(fingerprint="1-cd"),
+        told(limit=10 * DOLLAR),
+    ]  # fmt: skip
+    assert len({one.id for one in [told(), *others]}) == 5
 
 
 def test_a_limit_of_nothing_is_used_up():

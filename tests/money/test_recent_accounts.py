@@ -7,7 +7,8 @@ from looptrap.store.model import Charge
 
 
 def account(name, limit=100):
-    return Account("b", "usd", (("caller", name),), limit, Charge(name.encode(), 0, limit, 0))
+    question = Charge(name.encode(), 0, limit, 0)
+    return Account("b", "usd", (("caller", name),), limit, limit, question)
 
 
 def test_the_one_that_was_not_charged_for_longest_goes_first():

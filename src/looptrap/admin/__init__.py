@@ -1,7 +1,8 @@
 """For operators: health, metrics, the dashboard, and the API that it uses.
 
 server            AdminServer: the listener and its time limits
-auth              AdminAuth: tokens, and what each may do
+auth              AdminAuth: who sends a request, and what they may do
+operator          Operator: by token, or by the user header of a trusted proxy
 operation         Operation: declared beside its handler; route and description follow
 api               requests and responses: parameters, JSON, errors, times, the history
 openapi           all operations, and the document that describes them
@@ -12,11 +13,12 @@ worker_proxy      the admin listener of several workers: merges their answers
 status            what runs, and notices about what is wrong
 usage             calls and costs over time, and by caller
 provider          failures, latency and circuits of providers
-config            every value in effect, policies, gateway keys
-budget            budgets and their accounts
+config            every value in effect, policies
+key               gateway keys: made, rotated, revoked
+budget            budgets, their accounts, and limits set at run time
 enforcement       cooldowns, releases, kill switches
 incident          incidents and annotations; incident_view makes the JSON
-runtime_override  settings of projects and tools, on top of the file
+runtime_override  settings of projects, tools and rules, on top of the file
 audit             who changed what
 event_stream      events as they happen
 alert             channels and deliveries

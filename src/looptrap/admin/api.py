@@ -64,6 +64,8 @@ class ErrorDetail(TypedDict):
     problems: NotRequired[list[ProblemView]]
     project: NotRequired[Any]
     tool: NotRequired[Any]
+    rule: NotRequired[Any]
+    budget: NotRequired[Any]
 
 
 class ErrorBody(TypedDict):

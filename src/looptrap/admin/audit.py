@@ -6,16 +6,17 @@ import asyncio
 import logging
 import sqlite3
 from typing import Any, TypedDict
+from urllib.parse import unquote
 
 from looptrap.admin.api import CURSOR, LIMIT, ApiRequest, fields, iso_time, query_page, view_of
+from looptrap.admin.auth import OPERATOR
 from looptrap.admin.operation import Api, get
+from looptrap.admin.operator import ADMIN_NAME
 from looptrap.gateway.app import App
 
-ADMIN_NAME = "admin"
-"""The author of every change: there is one token that may write, and no names."""
-
-SOURCE_HEADER = "X-Looptrap-Source"
-"""In which the listener of several workers names the client; only it can reach a worker's."""
+SOURCE_HEADER, OPERATOR_HEADER = "X-Looptrap-Source", "X-Looptrap-Operator"
+"""In which the listener of several workers names the client's address and the operator, escaped;
+only that listener can reach a worker's."""
 
 ENTRY_PARAMETERS = fields(LIMIT, CURSOR)
 
@@ -51,13 +52,21 @@ class AuditApi(Api):
         return {"entries": entries, "next": page.next_cursor}
 
 
+def operator_name(app: App, request: ApiRequest) -> str:
+    """Return the name of the operator who sent a request."""
+    if app.config.gateway.workers > 1:
+        return unquote(request.http.headers.get(OPERATOR_HEADER, "")) or ADMIN_NAME
+    return request.http[OPERATOR].name
+
+
 async def record_change(
     app: App, request: ApiRequest, what: str, target: str, before: Any = None, after: Any = None
 ) -> None:
     """Add a change to the audit; a failure is logged, as the change has been made."""
     is_proxied = app.config.gateway.workers > 1
     source = (request.http.headers.get(SOURCE_HEADER) if is_proxied else request.http.remote) or ""
-    change = {"by": ADMIN_NAME, "source": source, "before": before, "after": after}
+    by = operator_name(app, request)
+    change = {"by": by, "source": source, "before": before, "after": after}
     try:
         await asyncio.to_thread(app.recorder.history.audit.add, what, target, **change)
     except (sqlite3.Error, OSError) as error:

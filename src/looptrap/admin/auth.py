@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from hmac import compare_digest
-from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,6 +14,15 @@ from aiohttp import web
 
 from looptrap.admin.api import error_response
 from looptrap.admin.dashboard_files import is_dashboard_path
+from looptrap.admin.operator import (
+    ADMIN,
+    EVERYBODY_HERE,
+    READER,
+    AdminAccess,
+    BadUserError,
+    Operator,
+    TokenHolder,
+)
 from looptrap.bounded import LruMap
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import check_token, is_loopback
@@ -27,8 +35,8 @@ READ_METHODS = ("GET", "HEAD")
 SAME_SITE_VALUES = ("same-origin", "none")
 """Sec-Fetch-Site of a request by the dashboard, or by a person who types an address."""
 
-MAY_WRITE = web.RequestKey("may_write", bool)
-"""Whether a request may change something."""
+OPERATOR = web.RequestKey("operator", Operator)
+"""Who sent a request; not set on those for files of the dashboard."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -38,8 +46,6 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
 }
 """On every response without its own: it must not be run, framed, cached or lent to a page."""
-
-Access = Literal["all", "read", "none"]
 
 FREE_GUESSES = 3
 """Wrong tokens of one address that are answered at once …"""
@@ -121,25 +127,22 @@ def _delay(excess: int) -> float:
 
 
 class AdminAuth:
-    """Checks tokens; without any, everybody on this machine may do everything."""
+    """Checks who sends a request; without tokens and user header, this machine may do all."""
 
-    def __init__(
-        self, host: str, token: str = "", read_token: str = "", read_paths: Collection[str] = ()
-    ) -> None:
-        """`read_paths` are those at which the read token may send more than READ_METHODS."""
-        if not token and not is_loopback(host):
-            message = (
-                f"{host} can be reached by others: name a variable with a token"
-                " in admin_token_env, or listen on 127.0.0.1"
-            )
-            raise ConfigError([Problem("gateway.admin", message)])
-        if token and token == read_token:
-            message = "its token is that of admin_token_env, so readers may change everything"
-            raise ConfigError([Problem("gateway.read_token_env", message)])
-        check_token("gateway.admin_token_env", token, host)
-        check_token("gateway.read_token_env", read_token, host)
-        self._token = token.encode()
-        self._read_token = read_token.encode()
+    def __init__(self, host: str, access: AdminAccess, read_paths: Collection[str] = ()) -> None:
+        """`read_paths` are those at which readers may send more than READ_METHODS."""
+        # The read token is a second one: alone it would leave nobody who may write.
+        if not access.users and all(one.operator is READER for one in access.holders):
+            if not is_loopback(host):
+                message = (
+                    f"{host} can be reached by others: name a variable with a token"
+                    " in admin_token_env, or listen on 127.0.0.1"
+                )
+                raise ConfigError([Problem("gateway.admin", message)])
+            access = EVERYBODY_HERE
+        _check_tokens(access.holders, host)
+        self._holders = [(one.token.encode(), one.operator) for one in access.holders]
+        self._users = access.users
         self._read_paths = read_paths
         self._limiter = GuessLimiter()
 
@@ -158,13 +161,22 @@ class AdminAuth:
         """Return why a request is refused; None for another, on which it notes what it may do."""
         if request.path in UNAUTHENTICATED_PATHS:
             return None
-        if not self._token and not is_loopback(_host(request)):
+        is_open = not self._holders and self._users is None
+        if is_open and not is_loopback(_host(request)):
             message = "Use 127.0.0.1 or localhost to reach this address."
             return error_response(403, "foreign_host", message)
-        access = self._access(request)
-        request[MAY_WRITE] = access == "all"
+        try:
+            operator = ADMIN if is_open else self._user(request) or self._token_holder(request)
+        except BadUserError as error:
+            message = f"The user header of the proxy {error}."
+            return error_response(400, "bad_user", message)
+        except ForeignHostError:
+            message = "Reach this address by the name in public_url, or by its own."
+            return error_response(403, "foreign_host", message)
+        if operator is not None:
+            request[OPERATOR] = operator
         # A browser loads the page before it can be given a token.
-        if access == "none" and not is_dashboard_path(request.path):
+        elif not is_dashboard_path(request.path):
             message = "Send Authorization: Bearer <admin token>."
             refused = error_response(401, "missing_token", message)
             refused.headers["WWW-Authenticate"] = "Bearer"
@@ -174,22 +186,43 @@ class AdminAuth:
         if not _is_same_site(request):
             message = "A page of another site cannot change anything here."
             return error_response(403, "cross_site", message)
-        if access == "read" and request.path not in self._read_paths:
-            return error_response(403, "read_only", "This token may see all and change nothing.")
+        is_reader = operator is not None and not operator.may_write
+        if is_reader and request.path not in self._read_paths:
+            return error_response(403, "read_only", "You may see all and change nothing.")
         return None
 
-    def _access(self, request: web.Request) -> Access:
-        if not self._token:
-            return "all"
+    def _user(self, request: web.Request) -> Operator | None:
+        """Return the user whom a trusted proxy names."""
+        if self._users is None or (user := self._users.user(request)) is None:
+            return None
+        # A site may point its name at this machine, whose browser may be a trusted address.
+        if not self._users.is_own_host(_host(request)):
+            raise ForeignHostError
+        return user
+
+    def _token_holder(self, request: web.Request) -> Operator | None:
+        """Return whose token a request has."""
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         # Bytes that are no text arrive as surrogates.
         sent_token = text.strip().encode(errors="surrogateescape")
-        # Both are always compared, so that the time taken reveals nothing.
-        is_admin = compare_digest(sent_token, self._token)
-        is_reader = compare_digest(sent_token, self._read_token) and bool(self._read_token)
-        if scheme.lower() != "bearer":
-            return "none"
-        return "all" if is_admin else "read" if is_reader else "none"
+        # All are always compared, so that the time taken reveals nothing.
+        matches = [one for token, one in self._holders if compare_digest(sent_token, token)]
+        return matches[0] if matches and scheme.lower() == "bearer" else None
+
+
+class ForeignHostError(Exception):
+    """A request came under a name that is not this address's own."""
+
+
+def _check_tokens(holders: Iterable[TokenHolder], host: str) -> None:
+    """Raise ConfigError for tokens that are equal, or can be guessed."""
+    places: dict[str, str] = {}
+    for _, token, place in holders:
+        check_token(place, token, host)
+        first = places.setdefault(token, place)
+        if first != place:
+            message = f"its token is that of {first.removeprefix('gateway.')}, must be another"
+            raise ConfigError([Problem(place, message)])
 
 
 def _is_same_site(request: web.Request) -> bool:

@@ -19,11 +19,11 @@ from looptrap.admin.api import (
     view_of,
 )
 from looptrap.admin.operation import Api, get
+from looptrap.admin.runtime_override import replacing_table
 from looptrap.config import Config
 from looptrap.config.description import of_budget
-from looptrap.policy.budget import BUDGET, Budget
+from looptrap.policy.budget import BUDGET
 from looptrap.schema import Text
-from looptrap.schema.wording import shown
 from looptrap.usage.breach import Breach
 from looptrap.usage.savings import usd
 
@@ -119,19 +119,8 @@ def _remedy(one: Breach, config: Config) -> BudgetRemedy:
     return {
         "words": of_budget(budget),
         "raised_limit": raised,
-        "toml": _budget_toml(budget, {name: raised}),
+        "toml": replacing_table("budget", BUDGET, BUDGET.plain(budget), {name: raised}),
     }
-
-
-def _budget_toml(budget: Budget, changed: dict[str, float]) -> str:
-    """Return a budget as a configuration file has it, without settings at their defaults."""
-    defaults = BUDGET.plain(Budget(name=budget.name, limit_usd=1))
-    settings = {
-        name: one
-        for name, one in {**BUDGET.plain(budget), **changed}.items()
-        if name in ("name", "by") or one != defaults.get(name)
-    }
-    return "\n".join(["[[budgets]]", *(f"{name} = {shown(one)}" for name, one in settings.items())])
 
 
 def _amount(unit: str, amount: int) -> float:

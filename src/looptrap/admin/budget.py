@@ -1,18 +1,27 @@
-"""Budgets for operators: recently charged accounts and their balances."""
+"""Budgets for operators: recently charged accounts, their balances, and limits set at run time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Any, TypedDict, overload
 
 from looptrap.admin.api import ApiRequest, IsoTime, field, fields, iso_time, view_of
-from looptrap.admin.operation import Api, get
+from looptrap.admin.operation import get, json_body
+from looptrap.admin.runtime_override import (
+    VERSION_SCHEMA,
+    OverrideApi,
+    OverrideKind,
+    override_operations,
+    replacing_table,
+)
+from looptrap.config import Config
 from looptrap.config.description import of_budget, of_rate
 from looptrap.gateway.app import App
 from looptrap.money.budget_meter import Account, end_of, limits_of
 from looptrap.money.meter import Unit
 from looptrap.money.meters import SESSION_LIMIT
-from looptrap.policy.budget import Budget
+from looptrap.policy.budget import BUDGET, BUDGET_LIMITS, Budget
+from looptrap.policy.kind import NAME
 from looptrap.policy.policy import Mode
 from looptrap.schema import Text
 from looptrap.store.model import UNLIMITED, Balance
@@ -49,6 +58,9 @@ class BudgetView(TypedDict):
     by: list[str]
     unit: Unit
     limit: float | None
+    file_limit: float | None
+    version: int
+    toml: str | None
     period: str
     thresholds: dict[str, int]
     mode: Mode
@@ -71,8 +83,22 @@ class BudgetList(TypedDict):
     rates: list[RateView]
 
 
-class BudgetApi(Api):
-    """Answers at `/api/v1/budgets`."""
+def _settings(config: Config) -> dict[str, dict[str, Any]]:
+    return {one.name: BUDGET.plain(one) for one in config.budgets}
+
+
+class BudgetApi(OverrideApi):
+    """Answers under `/api/v1/budgets`."""
+
+    kind = OverrideKind(
+        noun="budget",
+        example='{"limit_usd": 30}',
+        overrides=lambda app: app.shared_settings.budgets,
+        settings=_settings,
+        toml=lambda config, name, run_time: replacing_table(
+            "budget", BUDGET, _settings(config).get(name, {"name": name}), run_time
+        ),
+    )
 
     @get(BUDGETS_PATH, "budgets, and how accounts stand", parameters=LIST_PARAMETERS)
     async def _list(self, request: ApiRequest) -> BudgetList:
@@ -81,9 +107,15 @@ class BudgetApi(Api):
         balances = [
             pair for pair in await recent_balances(app) if _is_wanted(pair[0], **request.query)
         ]
-        views = [
-            _budget(budget, unit, limit, balances, now)
-            for budget in config.budgets
+        of_file = {one.name: dict(limits_of(one)) for one in app.config.budgets}
+        views: list[BudgetView] = [
+            {
+                **_budget(budget, unit, limit, balances, now),
+                "file_limit": _amount(unit, of_file[budget.name].get(unit)),
+                "version": settings["version"],
+                "toml": settings["toml"],
+            }
+            for budget, settings in ((one, self._view(one.name)) for one in config.budgets)
             for unit, limit in limits_of(budget)
         ]
         own = _budget(SESSION_LIMIT, "usd", UNLIMITED, balances, now)
@@ -96,6 +128,11 @@ class BudgetApi(Api):
                 for rate in policy.rates
             ],
         }
+
+    operations = (
+        _list,
+        *override_operations("budget", json_body(BUDGET_LIMITS, version=VERSION_SCHEMA), NAME),
+    )
 
 
 def _is_wanted(account: Account, caller: str | None, session: str | None) -> bool:
@@ -115,7 +152,11 @@ async def recent_balances(app: App) -> list[tuple[Account, Balance]]:
 
 
 def _budget(
-    budget: Budget, unit: Unit, limit: int, balances: list[tuple[Account, Balance]], now: float
+    budget: Budget,
+    unit: Unit,
+    limit: int,
+    balances: list[tuple[Account, Balance]],
+    now: float,
 ) -> BudgetView:
     accounts = [
         _account(account, balance, now)
@@ -127,6 +168,9 @@ def _budget(
         budget,
         unit=unit,
         limit=_amount(unit, limit),
+        file_limit=None,
+        version=0,
+        toml=None,
         thresholds={action.value: percent for action, percent in budget.stages.steps},
         words=of_budget(budget),
         accounts=most_used(accounts),
@@ -151,5 +195,15 @@ def _account(account: Account, balance: Balance, now: float) -> AccountView:
     }
 
 
-def _amount(unit: Unit, amount: int) -> float:
+@overload
+def _amount(unit: Unit, amount: int) -> float: ...
+
+
+@overload
+def _amount(unit: Unit, amount: int | None) -> float | None: ...
+
+
+def _amount(unit: Unit, amount: int | None) -> float | None:
+    if amount is None:
+        return None
     return usd(amount) if unit == "usd" else amount

@@ -1,4 +1,4 @@
-"""The configuration for operators: values and their origin, policies, keys. No secrets."""
+"""The configuration for operators: values and their origin, policies. No secrets."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, TypedDict
 
 from looptrap.admin.alert import channel_settings_view
-from looptrap.admin.api import ApiRequest, IsoTime, iso_time, view_of
+from looptrap.admin.api import ApiRequest, view_of
 from looptrap.admin.operation import Api, get
+from looptrap.admin.runtime_override import LADDER_SETTINGS
 from looptrap.config import Config, description
 from looptrap.config.description import of_rate, of_rule, of_selector
-from looptrap.gateway.auth import projects_by_key
 from looptrap.policy.policy import Mode, Policy
 from looptrap.policy.rule import SCOPES, Rule
 from looptrap.schema.wording import inside
@@ -45,22 +45,6 @@ class EffectiveConfig(TypedDict):
     values: list[EffectiveValue]
     warnings: list[str]
     sentences: ConfigSentences
-
-
-class KeyView(TypedDict):
-    """A gateway key, by its name."""
-
-    name: str
-    project: str
-    created: IsoTime
-    revoked: IsoTime | None
-
-
-class KeyList(TypedDict):
-    """All keys, and whether callers need one."""
-
-    keys: list[KeyView]
-    requires_keys: bool
 
 
 class RuleView(TypedDict):
@@ -104,7 +88,7 @@ class PolicyList(TypedDict):
 
 
 class ConfigApi(Api):
-    """Answers at `/api/v1/config`, `/api/v1/policies` and `/api/v1/keys`."""
+    """Answers at `/api/v1/config` and `/api/v1/policies`."""
 
     @get("/api/v1/config", "every value in effect, and its origin")
     async def _show(self, _request: ApiRequest) -> EffectiveConfig:
@@ -129,22 +113,6 @@ class ConfigApi(Api):
         policies = [_policy(one) for one in self._config.policies]
         return {"policies": policies, "preset": self._config.preset}
 
-    @get("/api/v1/keys", "the gateway keys, by name")
-    async def _list_keys(self, _request: ApiRequest) -> KeyList:
-        ring = self._app.ring
-        # The project that the configuration names wins over the key's own.
-        projects = projects_by_key(self._config.projects)
-        keys: list[KeyView] = [
-            {
-                "name": key.name,
-                "project": projects.get(key.name, key.project),
-                "created": iso_time(key.created.timestamp()),
-                "revoked": iso_time(key.revoked.timestamp() if key.revoked else None),
-            }
-            for key in ring.keys
-        ]
-        return {"keys": keys, "requires_keys": ring.has_keys}
-
     def _values(self, config: Config) -> Iterator[EffectiveValue]:
         secret = {f"channels[{i}].url": one for i, one in enumerate(config.channels)}
         for place, value, origin in config.effective():
@@ -162,6 +130,15 @@ class ConfigApi(Api):
             layer = self._app.shared_settings.projects.layer(config.projects[_index(table)].name)
             is_new = _index(table) >= len(self._app.config.projects)
             return RUNTIME_ORIGIN if name in layer.settings or is_new else origin
+        if table.startswith("budgets["):
+            layer = self._app.shared_settings.budgets.layer(config.budgets[_index(table)].name)
+            return RUNTIME_ORIGIN if name in layer.settings else origin
+        if table.startswith("policies[") and name.startswith("rules["):
+            at, _, name = name.partition(".")
+            rule = config.policies[_index(table)].rules[_index(at)]
+            changed = self._app.shared_settings.rules.layer(rule.name).settings
+            is_ladder = name.startswith("thresholds") and changed.keys() & LADDER_SETTINGS
+            return RUNTIME_ORIGIN if name in changed or is_ladder else origin
         if table == "tools":
             # Users choose these names: they may contain dots.
             for one, layer in self._app.shared_settings.tools.layers().items():

@@ -44,6 +44,7 @@ from looptrap.admin.operation import (
     table_body,
 )
 from looptrap.config.check import claim_warnings
+from looptrap.config.toml import toml_table
 from looptrap.database.database import Page
 from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
 from looptrap.incident.history.incident_table import cursor_of
@@ -105,6 +106,7 @@ class KillSwitchView(TypedDict):
     match: dict[str, str]
     reason: str
     created: NotRequired[IsoTime]
+    toml: NotRequired[str]
     expires: NotRequired[IsoTime]
     path_exact: NotRequired[str]
     path_prefix: NotRequired[str]
@@ -240,7 +242,8 @@ class EnforcementApi(Api):
     async def _set_kill_switch(self, request: ApiRequest) -> KillSwitchCreated:
         one, is_shared = await self._app.shared_settings.kill_switches.add(request.body)
         view = _kill_switch_view(one)
-        await record_change(self._app, request, "kill_switch.set", one.id, after=view)
+        after = {name: value for name, value in view.items() if name != "toml"}
+        await record_change(self._app, request, "kill_switch.set", one.id, after=after)
         created = cast(KillSwitchCreated, {**view, "pending": not is_shared})
         names = [name for name, _ in one.switch.match]
         if warnings := list(claim_warnings(names, "match", self._app.config.gateway.jwt)):
@@ -296,7 +299,7 @@ class EnforcementApi(Api):
         with suppress(HistoryUnavailableError):
             found = [await query_history(self._history.refused_under, one) for one in released]
             for incident in sorted({one for some in found for one in some}):
-                await annotate(self._app, incident, "release")
+                await annotate(self._app, request, incident, "release")
 
     async def _find_incidents(self, target: ReleaseTarget) -> list[Incident]:
         """Return the incident of an id, or all open ones of a caller."""
@@ -311,5 +314,6 @@ class EnforcementApi(Api):
 
 def _kill_switch_view(one: RuntimeKillSwitch) -> KillSwitchView:
     plain = KILL_SWITCH.plain(one.switch)
-    view = {"origin": "run_time", "id": one.id, "created": one.created, **plain}
+    toml = toml_table("[[kill_switches]]", plain)
+    view = {"origin": "run_time", "id": one.id, "created": one.created, "toml": toml, **plain}
     return cast(KillSwitchView, view)

@@ -23,7 +23,7 @@ from looptrap.admin.api import (
     query_page,
     view_of,
 )
-from looptrap.admin.audit import ADMIN_NAME, record_change
+from looptrap.admin.audit import operator_name, record_change
 from looptrap.admin.incident_view import (
     IncidentDetail,
     IncidentSummary,
@@ -201,7 +201,7 @@ class IncidentApi(Api):
     async def _annotate(
         self, request: ApiRequest, id: str, kind: AnnotationKind, text: str = "", **change: Any
     ) -> None:
-        await annotate(self._app, id, kind, text)
+        await annotate(self._app, request, id, kind, text)
         await record_change(self._app, request, f"incident.{kind}", id, **change)
 
 
@@ -274,18 +274,20 @@ def incident_summaries(
     return [incident_summary(one, annotations.get(one.id, NO_ANNOTATIONS)) for one in found]
 
 
-async def annotate(app: App, incident: str, kind: AnnotationKind, text: str = "") -> None:
+async def annotate(
+    app: App, request: ApiRequest, incident: str, kind: AnnotationKind, text: str = ""
+) -> None:
     """Keep an operator's annotation of an incident, for all instances."""
-    await annotate_all(app, [incident], kind, text)
+    await annotate_all(app, request, [incident], kind, text)
 
 
 async def annotate_all(
-    app: App, incidents: Sequence[str], kind: AnnotationKind, text: str = ""
+    app: App, request: ApiRequest, incidents: Sequence[str], kind: AnnotationKind, text: str = ""
 ) -> None:
     """Keep the same annotation of several incidents, for all instances."""
-    now = app.gateway.clock()
+    now, by = app.gateway.clock(), operator_name(app, request)
     annotations = [
-        Annotation(id=token_hex(8), incident=one, time=now, by=ADMIN_NAME, kind=kind, text=text)
+        Annotation(id=token_hex(8), incident=one, time=now, by=by, kind=kind, text=text)
         for one in incidents
     ]
     with history_errors():

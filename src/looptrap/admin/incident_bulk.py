@@ -108,7 +108,7 @@ class IncidentBulkApi(Api):
         if not request.body["dry_run"]:
             ids = await query_history(self._history.incident_ids, MAX_CHANGED, **wanted)
             for some in _slices(ids, CHANGED_AT_A_TIME):
-                await annotate_all(self._app, some, kind)
+                await annotate_all(self._app, request, some, kind)
             await self._record(request, kind, ids)
         return {"matching": total.incidents, "callers": total.callers, "changed": len(ids)}
 

@@ -21,10 +21,11 @@ from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.incident import IncidentApi
 from looptrap.admin.incident_bulk import IncidentBulkApi
+from looptrap.admin.key import KeyApi
 from looptrap.admin.operation import ERROR_DESCRIPTIONS, Api, Schema, get
 from looptrap.admin.provider import ProviderApi
 from looptrap.admin.rule_trial import RuleTrialApi
-from looptrap.admin.runtime_override import ProjectApi, ToolApi
+from looptrap.admin.runtime_override import ProjectApi, RuleApi, ToolApi
 from looptrap.admin.status import StatusApi
 from looptrap.admin.usage import UsageApi
 
@@ -47,9 +48,9 @@ class OpenApiDocumentApi(Api):
 
 
 APIS: tuple[type[Api], ...] = (
-    StatusApi, UsageApi, CallApi, ProviderApi, ConfigApi, BudgetApi, BreachApi,
-    IncidentBulkApi, IncidentApi, EnforcementApi, ProjectApi, ToolApi, AlertApi, AuditApi,
-    EventStreamApi, RuleTrialApi, DemoApi, OpenApiDocumentApi,
+    StatusApi, UsageApi, CallApi, ProviderApi, KeyApi, ConfigApi, BudgetApi, BreachApi,
+    IncidentBulkApi, IncidentApi, EnforcementApi, ProjectApi, ToolApi, RuleApi, AlertApi,
+    AuditApi, EventStreamApi, RuleTrialApi, DemoApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 
@@ -91,8 +92,8 @@ def document() -> Schema:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "the token of admin_token_env; that of read_token_env may ask"
-                    " and change nothing",
+                    "description": "the token of admin_token_env or of an operator; that of"
+                    " read_token_env, and of operators who only read, may ask and change nothing",
                 }
             },
         },

@@ -21,7 +21,8 @@ from looptrap.admin.operation import Api, get, post, table_body
 from looptrap.errors import CallError, ConfigError, Problem
 from looptrap.gateway.app import App
 from looptrap.policy import preset
-from looptrap.policy.policy import PROJECT, Project
+from looptrap.policy.policy import PROJECT, Project, change_rules
+from looptrap.policy.rule import RULE_CHANGE
 from looptrap.replay.capture import capture_files
 from looptrap.replay.captured_loop import CapturedLoop, CapturedLoopRequest
 from looptrap.replay.ruleset import Ruleset
@@ -34,7 +35,8 @@ from looptrap.replay.what_if import (
     RunOutcome,
     WhatIfRequest,
 )
-from looptrap.schema import Number, Text
+from looptrap.schema import Mapped, Number, Text
+from looptrap.schema.wording import inside
 
 JOB_TIMEOUT_S = 15.0
 """Twice the time in which calls are judged, as a busy machine needs it."""
@@ -130,9 +132,11 @@ _PROJECT_FIELDS = [
     replace(one, default=None, required=False) for one in PROJECT.fields if one.name != "keys"
 ]
 _PROJECT = fields(*_PROJECT_FIELDS, build=_without_none)
+_RULES = Mapped(Text(form="the name of a rule"), RULE_CHANGE, "rules and what is different")
 _SETTINGS = fields(
     field("preset", PRESET_KIND, "its policies in place of those in effect"),
     field("scale", Number(low=0.5, high=2), "every threshold times this"),
+    field("rules", _RULES, "what is different in single rules, by name"),
     field("project", _PROJECT, "settings of a project; without its name, of all calls"),
     build=_without_none,
 )
@@ -264,6 +268,13 @@ class RuleTrialApi(Api):
             then = replace(then, policies=preset.load(settings["preset"]))
         if "scale" in settings:
             then = then.scaled(settings["scale"])
+        problems: list[Problem] = []
+        for name, change in settings.get("rules", {}).items():
+            place = inside("settings.rules", name)
+            policies = change_rules(then.policies, name, change, place, problems)
+            then = replace(then, policies=policies)
+        if problems:
+            raise ConfigError(problems)
         name, project = "", None
         if "project" in settings:
             name = settings["project"].get("name", "")

@@ -1,25 +1,24 @@
-"""Run-time settings of projects and tools, on top of the file, for operators."""
+"""Run-time settings of projects, tools and rules, on top of the file, for operators."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 from looptrap.admin.api import ApiError, ApiRequest
 from looptrap.admin.audit import record_change
 from looptrap.admin.operation import ANY_TEXT, Api, Body, Operation, delete, get, json_body, put
 from looptrap.config import Config
+from looptrap.config.toml import toml_table
 from looptrap.gateway.app import App
-from looptrap.gateway.shared_settings.runtime_override import (
-    ProjectOverrides,
-    RuntimeOverride,
-    ToolOverrides,
-)
+from looptrap.gateway.shared_settings.runtime_override import RuntimeOverride, RuntimeOverrideSet
 from looptrap.policy.kind import NAME
 from looptrap.policy.policy import PROJECT
-from looptrap.policy.rule import TOOL
-from looptrap.schema import Kind
+from looptrap.policy.rule import RULE, RULE_CHANGE, TOOL
+from looptrap.schema import Kind, Table
+from looptrap.schema.wording import inside
 
 _TAG = re.compile(r'"?(\d{1,18})"?')
 
@@ -32,6 +31,8 @@ class OverrideView(TypedDict):
     file: dict[str, Any] | None
     run_time: dict[str, Any] | None
     effective: dict[str, Any] | None
+    toml: str | None
+    """The table that makes the run-time settings lasting in the file."""
 
 
 class ProjectList(TypedDict):
@@ -46,14 +47,38 @@ class ToolList(TypedDict):
     tools: list[OverrideView]
 
 
+class RuleList(TypedDict):
+    """The rules of all policies, by name."""
+
+    rules: list[OverrideView]
+
+
+Plain = dict[str, Any]
+
+
 class OverrideKind(NamedTuple):
     """Things that have settings by name."""
 
     noun: str
     example: str
-    overrides: Callable[[App], ProjectOverrides | ToolOverrides]
-    settings: Callable[[Config], dict[str, dict[str, Any]]]
+    overrides: Callable[[App], RuntimeOverrideSet[Any]]
+    settings: Callable[[Config], dict[str, Plain]]
     """Returns the settings of a configuration by name."""
+    toml: Callable[[Config, str, Plain], str]
+    """Returns run-time settings of a name as a table for the file."""
+    must_fit: tuple[str, ...] = ()
+    """Parts of the configuration in effect, not of the file, that settings must fit."""
+
+
+def replacing_table(noun: str, table: Table[Any], below: Plain, run_time: Plain) -> str:
+    """Return a whole table, without defaults: of a list of tables, none is changed in part."""
+    defaults = {
+        one.name: one.kind.plain(one.default) for one in table.fields if one.default is not None
+    }
+    values = {**below, **run_time}
+    given = {name: value for name, value in values.items() if value != defaults.get(name)}
+    comment = f"# in place of the table of this {noun}, if the file has one\n"
+    return comment + toml_table(f"[[{noun}s]]", given)
 
 
 class OverrideApi(Api):
@@ -79,8 +104,9 @@ class OverrideApi(Api):
         if not isinstance(settings, dict):
             raise ApiError(400, "bad_request", f"Send settings such as {self.kind.example}.")
         version = _expected_version(request, settings.pop("version", None))
-        overrides = self.kind.overrides(self._app)
-        change = overrides.put(self._app.config, request.name, settings, version)
+        in_effect = {name: getattr(self._config, name) for name in self.kind.must_fit}
+        base = replace(self._app.config, **in_effect)
+        change = self.kind.overrides(self._app).put(base, request.name, settings, version)
         return await self._change(request, "put", change)
 
     async def drop(self, request: ApiRequest) -> OverrideView:
@@ -113,30 +139,29 @@ class OverrideApi(Api):
         return view
 
     def _view(self, name: str) -> OverrideView:
-        override = self.kind.overrides(self._app).layer(name)
+        kind, of_file = self.kind, self._app.config
+        override = kind.overrides(self._app).layer(name)
         return {
             "name": name,
             "version": override.version,
-            "file": self.kind.settings(self._app.config).get(name),
+            "file": kind.settings(of_file).get(name),
             "run_time": override.settings if override.version else None,
-            "effective": self.kind.settings(self._config).get(name),
+            "effective": kind.settings(self._config).get(name),
+            "toml": kind.toml(of_file, name, override.settings) if override.version else None,
         }
 
 
 VERSION_SCHEMA = {"type": "integer", "minimum": 0, "description": "only if this is there now"}
 
 
-def _override_operations(
-    noun: str, summary: str, answer: Any, body: Body, name: Kind
-) -> tuple[Operation, ...]:
-    path = f"/api/v1/{noun}s"
-    named, change = f"{path}/{{name}}", {"headers": ("If-Match",), "errors": (409,)}
+def override_operations(noun: str, body: Body, name: Kind) -> tuple[Operation, ...]:
+    """Return the operations on one thing of a kind: show, set and reset."""
+    path, change = f"/api/v1/{noun}s/{{name}}", {"headers": ("If-Match",), "errors": (409,)}
     set_, unset = f"sets what is set of a {noun}", f"goes back to what the file says of a {noun}"
     return (
-        get(path, summary, answer=answer)(OverrideApi.list_all),
-        get(named, f"one {noun}", errors=(404,))(OverrideApi.show),
-        put(named, set_, body=body, path_kind=name, **change)(OverrideApi.put),
-        delete(named, unset, **change)(OverrideApi.drop),
+        get(path, f"one {noun}", errors=(404,))(OverrideApi.show),
+        put(path, set_, body=body, path_kind=name, **change)(OverrideApi.put),
+        delete(path, unset, **change)(OverrideApi.drop),
     )
 
 
@@ -153,6 +178,10 @@ def _expected_version(request: ApiRequest, in_body: object) -> int | None:
     return int(match[1])
 
 
+def _projects(config: Config) -> dict[str, Plain]:
+    return {one.name: PROJECT.plain(one) for one in config.projects}
+
+
 class ProjectApi(OverrideApi):
     """Answers under `/api/v1/projects`."""
 
@@ -160,14 +189,19 @@ class ProjectApi(OverrideApi):
         noun="project",
         example='{"detection": "shadow"}',
         overrides=lambda app: app.shared_settings.projects,
-        settings=lambda config: {one.name: PROJECT.plain(one) for one in config.projects},
+        settings=_projects,
+        toml=lambda config, name, run_time: replacing_table(
+            "project", PROJECT, _projects(config).get(name, {"name": name}), run_time
+        ),
+        must_fit=("policies",),
     )
-    operations = _override_operations(
-        "project",
-        "projects, of the file and set at run time",
-        ProjectList,
-        json_body(PROJECT, "name", "keys", version=VERSION_SCHEMA),
-        NAME,
+    operations = (
+        get("/api/v1/projects", "projects, of the file and set at run time", answer=ProjectList)(
+            OverrideApi.list_all
+        ),
+        *override_operations(
+            "project", json_body(PROJECT, "name", "keys", version=VERSION_SCHEMA), NAME
+        ),
     )
 
 
@@ -179,11 +213,50 @@ class ToolApi(OverrideApi):
         example='{"thresholds": {"warn": 20, "block": 60}} or {"exempt": true}',
         overrides=lambda app: app.shared_settings.tools,
         settings=lambda config: {name: TOOL.plain(one) for name, one in config.tools.items()},
+        toml=lambda _config, name, run_time: toml_table(f"[{inside('tools', name)}]", run_time),
     )
-    operations = _override_operations(
-        "tool",
-        "tools with settings of their own",
-        ToolList,
-        json_body(TOOL, version=VERSION_SCHEMA),
-        ANY_TEXT,
+    operations = (
+        get("/api/v1/tools", "tools with settings of their own", answer=ToolList)(
+            OverrideApi.list_all
+        ),
+        *override_operations("tool", json_body(TOOL, version=VERSION_SCHEMA), ANY_TEXT),
+    )
+
+
+def _rules(config: Config) -> dict[str, Plain]:
+    """Return the rules by name; of several with one name, the first."""
+    rules = [rule for policy in config.policies for rule in policy.rules]
+    return {rule.name: RULE.plain(rule) for rule in reversed(rules)}
+
+
+def _rule_toml(config: Config, name: str, run_time: Plain) -> str:
+    """Return the change of a rule, with what the file changes in it already."""
+    below = RULE_CHANGE.plain(config.rules[name]) if name in config.rules else {}
+    if run_time.keys() & LADDER_SETTINGS:
+        below = {key: value for key, value in below.items() if key not in LADDER_SETTINGS}
+    return toml_table(f"[{inside('rules', name)}]", {**below, **run_time})
+
+
+LADDER_SETTINGS = {"threshold", "action", "thresholds"}
+"""A rule has the first two or the third, never all."""
+
+
+class RuleApi(OverrideApi):
+    """Answers under `/api/v1/rules`."""
+
+    kind = OverrideKind(
+        noun="rule",
+        example='{"thresholds": {"warn": 4, "block": 8}} or {"enabled": false}',
+        overrides=lambda app: app.shared_settings.rules,
+        settings=_rules,
+        toml=_rule_toml,
+        must_fit=("projects",),
+    )
+    operations = (
+        get(
+            "/api/v1/rules",
+            "rules, of the file or preset and changed at run time",
+            answer=RuleList,
+        )(OverrideApi.list_all),
+        *override_operations("rule", json_body(RULE_CHANGE, version=VERSION_SCHEMA), ANY_TEXT),
     )

@@ -15,6 +15,7 @@ from looptrap.admin.dashboard_files import dashboard_routes, is_dashboard_path
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.metrics import exposition
 from looptrap.admin.openapi import APIS, OPERATIONS
+from looptrap.admin.operator import EVERYBODY_HERE, AdminAccess
 from looptrap.config.kind import Address
 from looptrap.gateway.app import App, listen_error
 
@@ -76,15 +77,14 @@ class AdminServer:
         self,
         app: App,
         address: Address,
-        token: str = "",
-        read_token: str = "",
+        access: AdminAccess = EVERYBODY_HERE,
         *,
         timeouts: ClientTimeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._app = app
         self._timeouts = timeouts
         self._address = address
-        self._auth = AdminAuth(address.host, token, read_token, READ_ONLY_PATHS)
+        self._auth = AdminAuth(address.host, access, READ_ONLY_PATHS)
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> tuple[str, int]:

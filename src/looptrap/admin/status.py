@@ -7,7 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from looptrap import __version__
 from looptrap.admin.api import ApiRequest, IsoTime, iso_time
-from looptrap.admin.auth import MAY_WRITE
+from looptrap.admin.auth import OPERATOR
 from looptrap.admin.budget import recent_balances
 from looptrap.admin.operation import Api, get
 from looptrap.config import Config
@@ -100,6 +100,7 @@ class GatewayStatus(SharedStatus):
 
     workers: WorkersView | None
     can_write: bool
+    operator: str
 
 
 class StatusApi(Api):
@@ -108,7 +109,8 @@ class StatusApi(Api):
     @get(STATUS_PATH, "what runs, and what is not as it should be")
     async def _show(self, request: ApiRequest) -> GatewayStatus:
         status = await gateway_status(self._app)
-        return {**status, "workers": None, "can_write": request.http[MAY_WRITE]}
+        one = request.http[OPERATOR]
+        return {**status, "workers": None, "can_write": one.may_write, "operator": one.name}
 
 
 async def gateway_status(app: App) -> SharedStatus:

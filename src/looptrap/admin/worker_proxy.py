@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
@@ -15,11 +16,12 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from looptrap.admin.api import error_response, iso_time, json_response
-from looptrap.admin.audit import SOURCE_HEADER
-from looptrap.admin.auth import MAY_WRITE
+from looptrap.admin.audit import OPERATOR_HEADER, SOURCE_HEADER
+from looptrap.admin.auth import OPERATOR
 from looptrap.admin.budget import BUDGETS_PATH, AccountView, BudgetList, most_used
 from looptrap.admin.dashboard_files import is_dashboard_path
 from looptrap.admin.metrics import MetricTotals
+from looptrap.admin.operator import EVERYBODY_HERE, AdminAccess, Operator
 from looptrap.admin.provider import PROVIDERS_PATH, ProviderList, ProviderView, quantile
 from looptrap.admin.server import AdminServer, Readiness
 from looptrap.admin.status import STATUS_PATH, GatewayStatus, HealthNotice
@@ -41,7 +43,7 @@ CONNECT_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=2.0)
 HOP_BY_HOP = ("Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade", "TE", "Trailer")
 NO_WORKER_MESSAGE = "No worker is up. Ask again in a moment."
 
-REPLACED_HEADERS = ("Host", "Authorization", "Content-Length", SOURCE_HEADER)
+REPLACED_HEADERS = ("Host", "Authorization", "Content-Length", SOURCE_HEADER, OPERATOR_HEADER)
 """Request headers: the client has been checked, and the worker has its own token."""
 
 
@@ -90,10 +92,9 @@ class WorkerProxy(AdminServer):
         app: App,
         workers: WorkerDirectory,
         address: Address,
-        token: str = "",
-        read_token: str = "",
+        access: AdminAccess = EVERYBODY_HERE,
     ) -> None:
-        super().__init__(app, address, token, read_token)
+        super().__init__(app, address, access)
         self._workers = workers
         self._totals = MetricTotals()
         self._client: aiohttp.ClientSession | None = None
@@ -141,10 +142,12 @@ class WorkerProxy(AdminServer):
         answers = [msgspec.json.decode(one) for one in found.values()]
         merged = MERGERS[request.path](answers)
         if request.path == STATUS_PATH:
-            merged = self._add_workers(merged, len(answers), request[MAY_WRITE])
+            merged = self._add_workers(merged, len(answers), request[OPERATOR])
         return json_response(merged)
 
-    def _add_workers(self, status: GatewayStatus, serving: int, may_write: bool) -> GatewayStatus:
+    def _add_workers(
+        self, status: GatewayStatus, serving: int, operator: Operator
+    ) -> GatewayStatus:
         size, notices = self._workers.size, status["notices"]
         if serving < size and not self._workers.is_stopping:
             message = (
@@ -159,7 +162,8 @@ class WorkerProxy(AdminServer):
             "workers": {"size": size, "serving": serving},
             "draining": status["draining"] or self._workers.is_stopping,
             "notices": notices,
-            "can_write": may_write,
+            "can_write": operator.may_write,
+            "operator": operator.name,
         }
 
     async def _ask_all(self, path: str) -> dict[int, bytes]:
@@ -184,6 +188,7 @@ class WorkerProxy(AdminServer):
         body = await request.read()
         headers = _without(request.headers, *HOP_BY_HOP, *REPLACED_HEADERS)
         headers.append((SOURCE_HEADER, request.remote or ""))
+        headers.append((OPERATOR_HEADER, quote(request[OPERATOR].name)))
         for member in self._workers.members():
             try:
                 answer = await self._client.request(

@@ -1,20 +1,19 @@
-"""Where keys are stored: in a state file, or in the store that gateways share.
+"""Where `looptrap keys` finds keys: a state file, or the store that gateways share.
 
-Every failure is a ConfigError; the text of a key store says where it is.
+Every failure is a ConfigError; the text of a place says where it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from looptrap.config.kind import StorePlace
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway import keys
-from looptrap.gateway.shared_settings import EntryStore, shared_keys
-from looptrap.gateway.state_file import GatewayKey, StateFile
+from looptrap.gateway.key_store import FileKeyStore, KeyStore, SharedKeyStore
+from looptrap.gateway.shared_settings import EntryStore
+from looptrap.gateway.state_file import StateFile
 from looptrap.store.redis import RedisStore
 from looptrap.store.redis.address import parse_store_url
 from looptrap.store.redis.connection import connect
@@ -24,8 +23,10 @@ STORE_TIMEOUT_S = 1.0
 
 T = TypeVar("T")
 
+Action = Callable[[KeyStore], Awaitable[T]]
 
-class FileKeyStore:
+
+class StateFilePlace:
     """Keys in a state file."""
 
     def __init__(self, path: str) -> None:
@@ -34,25 +35,20 @@ class FileKeyStore:
     def __str__(self) -> str:
         return str(self._file.path)
 
-    def add(self, name: str, project: str) -> tuple[GatewayKey, str]:
-        """Make a key, and return it with its text."""
-        return keys.add(self._file, name, project=project, now=datetime.now(UTC))
+    def run(self, action: Action[T]) -> T:
+        """Do something with the keys."""
 
-    def revoke(self, name: str) -> GatewayKey:
-        """Refuse a key from now on."""
-        return keys.revoke(self._file, name, now=datetime.now(UTC))
+        async def run() -> T:
+            return await action(FileKeyStore(self._file))
 
-    def list_keys(self) -> tuple[GatewayKey, ...]:
-        """Return all keys."""
-        state = self._file.read()
-        return state.keys if state is not None else ()
+        return asyncio.run(run())
 
     def warning(self) -> str | None:
         """Return what is wrong with the file, if anything."""
         return self._file.exposure()
 
 
-class SharedKeyStore:
+class SharedStorePlace:
     """The same in a shared store."""
 
     def __init__(self, url: str) -> None:
@@ -61,27 +57,13 @@ class SharedKeyStore:
     def __str__(self) -> str:
         return f"the store {StorePlace().plain(self._url)}"
 
-    def add(self, name: str, project: str) -> tuple[GatewayKey, str]:
-        now = datetime.now(UTC)
-        return self._run(lambda entries: shared_keys.add(entries, name, project=project, now=now))
-
-    def revoke(self, name: str) -> GatewayKey:
-        now = datetime.now(UTC)
-        return self._run(lambda entries: shared_keys.revoke(entries, name, now=now))
-
-    def list_keys(self) -> tuple[GatewayKey, ...]:
-        return self._run(shared_keys.list_keys)
-
-    def warning(self) -> None:
-        return None
-
-    def _run(self, action: Callable[[EntryStore], Awaitable[T]]) -> T:
+    def run(self, action: Action[T]) -> T:
         async def run() -> T:
             await _check_reachable(self._url)
             store = RedisStore(self._url, timeout=STORE_TIMEOUT_S)
             await store.start()
             try:
-                return await action(EntryStore(store.configuration))
+                return await action(SharedKeyStore(EntryStore(store.configuration)))
             finally:
                 await store.stop()
 
@@ -90,6 +72,9 @@ class SharedKeyStore:
         except OSError as error:
             message = f"{str(error) or 'no answer'}; nothing was changed"
             raise ConfigError([Problem(str(self), message)]) from None
+
+    def warning(self) -> None:
+        return None
 
 
 async def _check_reachable(url: str) -> None:

@@ -1,10 +1,11 @@
-"""`looptrap keys`: make, list and revoke the gateway's own keys."""
+"""`looptrap keys`: make, list, rotate and revoke the gateway's own keys."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,18 @@ from looptrap.cli.output import DASH, default_place, json_option, print_table, p
 from looptrap.errors import ConfigError
 
 if TYPE_CHECKING:
-    from looptrap.cli.key_store import FileKeyStore, SharedKeyStore
+    from looptrap.cli.key_store import SharedStorePlace, StateFilePlace
     from looptrap.gateway.state_file import GatewayKey
+
+    Place = StateFilePlace | SharedStorePlace
+
+MAX_GRACE_S = 30 * 86_400
 
 HEADINGS = ("NAME", "ID", "PROJECT", "CREATED (UTC)", "STATUS")
 
 
 def key_store_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the flags that say where the keys are; the command gets a `key_store`."""
+    """Add the flags that say where the keys are; the command gets a `place`."""
 
     @config_option
     @click.option(
@@ -40,14 +45,14 @@ def key_store_options(command: Callable[..., None]) -> Callable[..., None]:
     def with_key_store(
         *, file: str | None, state: str | None, store: str | None, **options: Any
     ) -> None:
-        command(key_store=_find_key_store(file, state, store), **options)
+        command(place=_find_place(file, state, store), **options)
 
     return with_key_store
 
 
 @click.group()
 def keys() -> None:
-    """Make, list and revoke gateway keys.
+    """Make, list, rotate and revoke gateway keys.
 
     Once there is a key, the gateway requires one from every caller. A running gateway follows
     within seconds. Give the --config of the gateway: keys are in its state file, or in its store.
@@ -59,50 +64,67 @@ def keys() -> None:
 @click.option("--project", metavar="NAME", default="", help="The project its callers belong to.")
 @key_store_options
 @json_option
-def add(key_store: FileKeyStore | SharedKeyStore, name: str, project: str, as_json: bool) -> None:
+def add(place: Place, name: str, project: str, as_json: bool) -> None:
     """Make a key called NAME and print it once: only its digest is stored."""
-    key, text = key_store.add(name, project)
+    _print_new(*place.run(lambda key_store: key_store.add(name, project)), place, as_json)
+
+
+@keys.command()
+@click.argument("name")
+@click.option("--grace", metavar="SECONDS", type=click.FloatRange(0, MAX_GRACE_S), default=0.0,
+              help="How long the earlier key stays valid.  [0]")  # fmt: skip
+@key_store_options
+@json_option
+def rotate(place: Place, name: str, grace: float, as_json: bool) -> None:
+    """Replace the key called NAME by another one and print that once.
+
+    The caller stays the same, with its counts and budgets.
+    """
+    _print_new(*place.run(lambda key_store: key_store.rotate(name, grace)), place, as_json)
+    if grace and not as_json:
+        click.echo(f"The earlier key stays valid for {grace:g} seconds.", err=True)
+
+
+def _print_new(key: GatewayKey, text: str, place: Place, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"key": text, **_fields(key)}))
         return
     # The key alone on standard output, for scripts; the words beside it.
-    click.echo(f"The digest of key {name} is in {key_store}. Copy the key now:", err=True)
+    click.echo(f"The digest of key {key.name} is in {place}. Copy the key now:", err=True)
     click.echo(text)
 
 
 @keys.command("list")
 @key_store_options
 @json_option
-def list_(key_store: FileKeyStore | SharedKeyStore, as_json: bool) -> None:
+def list_(place: Place, as_json: bool) -> None:
     """List the keys, the revoked ones too."""
-    found, warning = key_store.list_keys(), key_store.warning()
+    found, warning = place.run(lambda key_store: key_store.list_keys()), place.warning()
     print_warnings([warning] if warning else [])
     if as_json:
         click.echo(json.dumps([_fields(key) for key in found], indent=2))
     elif found:
         print_table(HEADINGS, [_row(key) for key in found])
     else:
-        click.echo(f"No keys in {key_store}: make one with `looptrap keys add NAME`.", err=True)
+        click.echo(f"No keys in {place}: make one with `looptrap keys add NAME`.", err=True)
 
 
 @keys.command()
 @click.argument("name")
 @key_store_options
 @json_option
-def revoke(key_store: FileKeyStore | SharedKeyStore, name: str, as_json: bool) -> None:
+def revoke(place: Place, name: str, as_json: bool) -> None:
     """Refuse the key called NAME from now on."""
-    key = key_store.revoke(name)
+    key = place.run(lambda key_store: key_store.revoke(name))
     if as_json:
         click.echo(json.dumps(_fields(key)))
     else:
         click.echo(f"Key {name} ({key.id}) is revoked.")
 
 
-def _find_key_store(
-    file: str | None, state: str | None, store: str | None
-) -> FileKeyStore | SharedKeyStore:
+def _find_place(file: str | None, state: str | None, store: str | None) -> Place:
     """Return where a gateway with this configuration looks for keys; --state is a file for sure."""
-    from looptrap.cli.key_store import FileKeyStore, SharedKeyStore
+    from looptrap.cli.key_store import SharedStorePlace, StateFilePlace
     from looptrap.config import load
     from looptrap.config.kind import MEMORY
 
@@ -111,8 +133,8 @@ def _find_key_store(
     with default_place(file):
         config = load(file, env=os.environ, flags={"state": state, "store": store})
     if state is None and config.store != MEMORY:
-        return SharedKeyStore(config.store)
-    return FileKeyStore(config.gateway.state)
+        return SharedStorePlace(config.store)
+    return StateFilePlace(config.gateway.state)
 
 
 def _fields(key: GatewayKey) -> dict[str, Any]:
@@ -127,5 +149,9 @@ def _fields(key: GatewayKey) -> dict[str, Any]:
 
 
 def _row(key: GatewayKey) -> tuple[str, ...]:
-    status = f"revoked {key.revoked:%Y-%m-%d %H:%M}" if key.revoked is not None else "active"
+    if key.revoked is None:
+        status = "active"
+    else:
+        is_over = key.revoked <= datetime.now(UTC)
+        status = f"{'revoked' if is_over else 'valid until'} {key.revoked:%Y-%m-%d %H:%M}"
     return key.name, key.id, key.project or DASH, f"{key.created:%Y-%m-%d %H:%M}", status

@@ -16,7 +16,7 @@ from looptrap.schema.wording import escaped
 
 KILL_SWITCHES_PATH = "/api/v1/kill-switches"
 
-SERVER_FIELDS = ("origin", "id", "created")
+SERVER_FIELDS = ("origin", "id", "created", "toml")
 """Fields of a kill switch that are not settings."""
 
 PENDING_MESSAGE = "The shared store is unavailable: other instances follow when it is back."

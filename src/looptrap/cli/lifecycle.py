@@ -14,13 +14,13 @@ from typing import Any
 import click
 
 from looptrap import __version__
+from looptrap.admin.operator import configured_access
 from looptrap.admin.server import AdminServer
 from looptrap.admin.worker_proxy import WorkerProxy
 from looptrap.config import Config, description
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.errors import ConfigError
 from looptrap.gateway.app import App, tune_gc
-from looptrap.gateway.runtime import token_from_env
 from looptrap.gateway.state_file import StateFile, digest_secret
 from looptrap.schema.wording import listed
 from looptrap.workers.embedded_valkey import EmbeddedValkey, find_valkey_program
@@ -34,9 +34,9 @@ ConfigReader = Callable[[], Config]
 
 async def serve_alone(config: Config, read: ConfigReader) -> None:
     """Run the gateway in this process until a signal stops it."""
-    tokens = _admin_tokens(config)
+    access = configured_access(config, os.environ)
     app = App(config, os.environ)
-    admin = AdminServer(app, config.gateway.admin, *tokens)
+    admin = AdminServer(app, config.gateway.admin, access)
 
     listening = await app.start()
     try:
@@ -54,7 +54,7 @@ async def serve_alone(config: Config, read: ConfigReader) -> None:
 
 async def serve_workers(config: Config, read: ConfigReader) -> None:
     """Run the workers, and what they need, until a signal stops them."""
-    tokens = _admin_tokens(config)
+    access = configured_access(config, os.environ)
     app = App(config, os.environ)  # never started: it finds mistakes, now and at every reload
     async with AsyncExitStack() as stack:
         port = SharedPort(config.gateway.listen)
@@ -72,7 +72,7 @@ async def serve_workers(config: Config, read: ConfigReader) -> None:
                 embedded.kill()
 
         stopped = _handle_signals(Reloader(app, read, pool).begin, kill)
-        proxy = WorkerProxy(app, pool, config.gateway.admin, *tokens)
+        proxy = WorkerProxy(app, pool, config.gateway.admin, access)
         admin_at = await proxy.start()
         stack.push_async_callback(proxy.stop)
         stack.push_async_callback(pool.stop)
@@ -187,15 +187,6 @@ def _store_lines(config: Config) -> Iterator[str]:
         yield f"{who} in {place}, with all other instances that do."
     elif workers > 1:
         yield f"{workers} workers count together, in a Valkey that ends with them."
-
-
-def _admin_tokens(config: Config) -> tuple[str, str]:
-    """Return the tokens to change things, and to read them."""
-    gateway = config.gateway
-    return (
-        token_from_env(gateway.admin_token_env, "admin", os.environ),
-        token_from_env(gateway.read_token_env, "read", os.environ),
-    )
 
 
 def _embedded_store(config: Config) -> EmbeddedValkey | None:

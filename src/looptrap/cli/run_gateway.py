@@ -19,6 +19,7 @@ import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
 from looptrap.admin.metrics import exposition
+from looptrap.admin.operator import configured_access
 from looptrap.admin.server import AdminServer
 from looptrap.cli.client_program import Api, ConfiguredUrls
 from looptrap.cli.gateway_client import GatewayClient
@@ -27,7 +28,6 @@ from looptrap.config.kind import Address
 from looptrap.config.provider import WELL_KNOWN, RouteSettings
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
-from looptrap.gateway.runtime import token_from_env
 from looptrap.gateway.state_file import GatewayState, StateFile
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.budget import Budget
@@ -167,11 +167,7 @@ class EmbeddedGateway:
         app = App(config, os.environ)
         admin = None
         if self._admin is not None:
-            tokens = [
-                token_from_env(getattr(config.gateway, f"{what}_token_env"), what, os.environ)
-                for what in ("admin", "read")
-            ]
-            admin = AdminServer(app, self._admin, *tokens)
+            admin = AdminServer(app, self._admin, configured_access(config, os.environ))
         [listening] = await app.start()
         try:
             if admin is not None:

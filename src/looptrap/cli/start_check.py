@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from looptrap.admin.auth import AdminAuth
+from looptrap.admin.operator import configured_access
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY
 from looptrap.config.provider import ProviderSettings
@@ -73,17 +74,23 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
 
 
 def _check_tokens(config: Config, env: Mapping[str, str]) -> None:
-    gateway, problems, tokens = config.gateway, [], []
-    for what in ("admin", "read", "decision"):
+    gateway, place = config.gateway, "gateway.decision_token_env"
+
+    def check_access() -> None:
+        AdminAuth(gateway.admin.host, configured_access(config, env))
+
+    def check_decision() -> None:
+        token = token_from_env(gateway.decision_token_env, place, env)
+        check_token(place, token, gateway.listen.host)
+
+    problems: list[Problem] = []
+    for check in (check_access, check_decision):
         try:
-            tokens.append(token_from_env(getattr(gateway, f"{what}_token_env"), what, env))
+            check()
         except ConfigError as error:
             problems += error.problems
     if problems:
         raise ConfigError(problems)
-    admin, reader, decision = tokens
-    AdminAuth(gateway.admin.host, admin, reader)
-    check_token("gateway.decision_token_env", decision, gateway.listen.host)
 
 
 # Paths

@@ -26,9 +26,7 @@ def find_problems(config: Config) -> Iterator[Problem]:
             f"is {quoted(config.capture)} and has no folder to write to: set gateway.capture_dir"
             " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
         )
-    if config.gateway.read_token_env is not None and config.gateway.admin_token_env is None:
-        message = "is a second token: name a variable with the first in admin_token_env"
-        yield Problem("gateway.read_token_env", message)
+    yield from _operator_problems(config.gateway)
     yield from _claim_problems(config.gateway)
     yield from _route_problems(config)
     yield from duplicate_names(config.channels)
@@ -36,6 +34,24 @@ def find_problems(config: Config) -> Iterator[Problem]:
     for i, project in enumerate(config.projects):
         for misfit in project.misfits(config.policies):
             yield Problem(f"projects[{i}]", misfit)
+
+
+def _operator_problems(gateway: GatewaySettings) -> Iterator[Problem]:
+    names_users = gateway.user_header is not None
+    can_write = gateway.admin_token_env or gateway.operators or names_users
+    if gateway.read_token_env is not None and not can_write:
+        message = "is a second token: name a variable with the first in admin_token_env"
+        yield Problem("gateway.read_token_env", message)
+    if names_users and not gateway.trusted_proxies:
+        message = "is believed from no address: list that of the proxy in trusted_proxies"
+        yield Problem("gateway.user_header", message)
+    if gateway.trusted_proxies and not names_users:
+        message = "has no effect without user_header, the header in which the proxy names its user"
+        yield Problem("gateway.trusted_proxies", message)
+    for i, one in enumerate(gateway.operators):
+        if one.token_env is None and not names_users:
+            message = "has neither a token_env nor a user_header that could name them"
+            yield Problem(f"gateway.operators[{i}]", message)
 
 
 def find_warnings(config: Config, now: datetime) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal
 
-from looptrap.config.kind import Address, BaseUrl, Listen, WebOrigin
+from looptrap.config.kind import Address, BaseUrl, Listen, Network, WebOrigin
 from looptrap.errors import Problem
 from looptrap.policy.kind import TOKEN
 from looptrap.schema import (
@@ -36,6 +37,31 @@ JwtTrust = Literal["off", "verified", "unverified"]
 
 Unreadable = Literal["charge", "refuse"]
 """What is done about calls whose bodies cannot be read."""
+
+Role = Literal["write", "read"]
+"""What an operator may do: everything, or see everything and change nothing."""
+
+OPERATOR_NAME = r"[^\s,\x00-\x1f\x7f](?:[^,\x00-\x1f\x7f]{0,126}[^\s,\x00-\x1f\x7f])?"
+"""`ada`, or `accounts.google.com:ada@example.com`. No comma: with it, proxies join headers."""
+
+
+@settings
+class OperatorSettings:
+    """Somebody who uses the admin address under a name of their own."""
+
+    name: str = setting(
+        "what the audit calls them; without a token, as `user_header` names them",
+        Text(form="a name without commas, at most 128 characters", pattern=OPERATOR_NAME),
+    )
+    token_env: str | None = setting(
+        "the variable with their token; without it, a user whom `user_header` names",
+        VARIABLE,
+        default=None,
+    )
+    role: Role = setting("`read` sees everything and changes nothing", default="write")
+
+
+OPERATOR = Table.of(OperatorSettings)
 
 FILE = Text(form="the path of a file")
 FOLDER = Text(form="the path of a folder")
@@ -111,6 +137,30 @@ class GatewaySettings:
         "the variable with a second token there, which can read everything and change nothing",
         VARIABLE,
         default=None,
+        restart=True,
+    )
+    operators: tuple[OperatorSettings, ...] = setting(
+        "people with names in the audit: each with a token, or named by `user_header`",
+        Listing(OPERATOR, "tables", unique="name"),
+        default=(),
+        restart=True,
+    )
+    user_header: str | None = setting(
+        "the header in which an authenticating proxy names its user to the admin address; believed"
+        " from `trusted_proxies` only",
+        Text(form="the name of a header", pattern=TOKEN),
+        default=None,
+        restart=True,
+    )
+    user_role: Role = setting(
+        "what users of that header may do who are not among `operators`",
+        default="read",
+        restart=True,
+    )
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = setting(
+        "addresses of that proxy",
+        Listing(Network(), "addresses or networks"),
+        default=(),
         restart=True,
     )
     jwt: JwtTrust = setting(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -107,6 +108,23 @@ class WebOrigin(Kind):
 
     def words(self) -> str:
         return 'an origin such as "https://chat.example" or "http://localhost:3000"'
+
+
+@dataclass(frozen=True, slots=True)
+class Network(Kind):
+    """An IP address, or a network of them."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        try:
+            return ip_network(value if isinstance(value, str) else "")
+        except ValueError:
+            return refuse(self, value, place, problems)
+
+    def plain(self, value: Any) -> Any:
+        return str(value)
+
+    def words(self) -> str:
+        return 'an address or a network such as "127.0.0.1" or "10.0.0.0/8"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ from looptrap.incident.setting import name_channels
 from looptrap.policy import fairvisor, preset
 from looptrap.policy.action import Action, Ladder, milder
 from looptrap.policy.kind import COOLDOWN, WINDOW
+from looptrap.policy.policy import change_rules, rule_places
 from looptrap.policy.refusal import DEFAULT_STATUS
-from looptrap.policy.rule import Rule, change_rule
+from looptrap.policy.rule import Rule
 from looptrap.schema import INVALID, Field, Kind, Number, from_text, leaves, read
-from looptrap.schema.wording import escaped, found, inside, listed, quoted, suggestion
+from looptrap.schema.wording import escaped, found, inside, quoted, suggestion
 
 RULE = "identical-conversation"
 WINDOW_SECONDS = "LOOP_GUARD_WINDOW_SECONDS"
@@ -103,7 +104,7 @@ def load(
     config = _with_verified_claims(_with_capture(_with_overrides(config, overrides)))
     config = _without_preset(config, overrides) if has_rules else _with_preset(config, problems)
     config = _with_loop_guard(_with_changed_rules(config, problems), guarded)
-    config = _with_shadow(_with_on_loop(config))
+    config = _with_shadow(with_on_loop(config))
     if problems := [*problems, *find_problems(config)]:
         raise ConfigError(problems)
     warnings = (*config.warnings, *_unknown_variables(env), *find_warnings(config, now))
@@ -247,27 +248,15 @@ def _without_preset(config: Config, overrides: Mapping[str, tuple[Any, str]]) ->
 def _with_changed_rules(config: Config, problems: list[Problem]) -> Config:
     """Return the configuration with the changes to single rules; report those of no rule."""
     origins: dict[str, str] = {}
-    policies = list(config.policies)
+    policies = config.policies
     for name, change in config.rules.items():
         place = inside("rules", name)
-        matching = [
-            (i, j)
-            for i, policy in enumerate(policies)
-            for j, rule in enumerate(policy.rules)
-            if rule.name == name
-        ]
-        if not matching:
-            names = list(dict.fromkeys(rule.name for one in policies for rule in one.rules))
-            hint = suggestion(name, names) or f"; the rules are {listed(names, 'and')}"
-            problems.append(Problem(place, f"there is no such rule{hint}"))
-        for i, j in matching:
-            rules = list(policies[i].rules)
-            rules[j] = change_rule(rules[j], change, place, problems)
-            policies[i] = replace(policies[i], rules=tuple(rules))
+        policies = change_rules(policies, name, change, place, problems)
+        for i, j in rule_places(policies, name):
             for setting in change:
                 at = _effective_place(f"policies[{i}].rules[{j}].{setting}")
                 origins[at] = config.origins[inside(place, setting)]
-    return _changed(config, origins, policies=tuple(policies))
+    return _changed(config, origins, policies=policies)
 
 
 def _with_loop_guard(config: Config, values: Mapping[str, Any]) -> Config:
@@ -302,12 +291,12 @@ def _override(rule: Rule, values: Mapping[str, Any]) -> Rule:
     )
 
 
-def _with_on_loop(config: Config) -> Config:
+def with_on_loop(config: Config) -> Config:
     """Return the configuration without actions that are severer than `on_loop`."""
     if config.on_loop == "block":
         return config
     top = Action.STOP if config.on_loop == "stop" else Action.WARN
-    where = config.origins["on_loop"]
+    where = config.origins.get("on_loop", "default")
     origins: dict[str, str] = {}
 
     def soften(ladder: Ladder, place: str) -> Ladder:

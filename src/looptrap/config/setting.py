@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from looptrap.config.gateway import GATEWAY, TRACES, GatewaySettings, TraceSettings
-from looptrap.config.kind import MEMORY, StorePlace
+from looptrap.config.kind import MEMORY, BaseUrl, StorePlace
 from looptrap.config.provider import (
     PROVIDER,
     ROUTE,
@@ -103,6 +103,13 @@ class Config:
         'the SQLite file with incidents and alerts; with "" they are lost when the process ends',
         Text(form='the path of a file, or "" to keep nothing', pattern=r"(?s).*"),
         default="looptrap.db",
+        restart=True,
+    )
+    public_url: str | None = setting(
+        "where people reach the dashboard, for links in alerts and for the users of a proxy:"
+        " `https://looptrap.example.com`",
+        BaseUrl(),
+        default=None,
         restart=True,
     )
     block_status: BlockStatus = setting(

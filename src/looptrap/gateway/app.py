@@ -22,10 +22,16 @@ from looptrap.gateway.capture import Capture
 from looptrap.gateway.handler import Gateway
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.jwt_claims import ClaimsReader
+from looptrap.gateway.key_store import FileKeyStore, KeyStore, SharedKeyStore
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.logs import AccessLog, TracebackFilter, decision_log
 from looptrap.gateway.runtime import Runtime
-from looptrap.gateway.shared_settings import SharedEntries, SharedSettings, key_cache_file
+from looptrap.gateway.shared_settings import (
+    EntryStore,
+    SharedEntries,
+    SharedSettings,
+    key_cache_file,
+)
 from looptrap.gateway.state_file import StateFile, digest_secret, secret_from_env
 from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_file
 from looptrap.gateway.trace import Tracer
@@ -51,7 +57,9 @@ class App:
         env: Mapping[str, str],
         *,
         clock: Callable[[], float] = time.time,
+        has_embedded_store: bool = False,
     ) -> None:
+        """An embedded store ends with its workers, so keys are not kept there."""
         gateway = config.gateway
         self.config = config
         self._env = env
@@ -62,7 +70,8 @@ class App:
         self._shared_store = shared = self._open_shared_store()
         self.store = shared or MemoryStore(config.max_fingerprints)
         self._secret = self._first_secret()
-        self.ring = KeyRing(self._state)
+        self.ring = KeyRing(self._state, clock)
+        self._keys_are_shared = shared is not None and not has_embedded_store
         self._entries = SharedEntries(
             shared,
             secret=self._secret if secret_from_env(env) is None else None,
@@ -170,6 +179,18 @@ class App:
         self.config = config
         return waiting
 
+    def key_store(self, name: str) -> KeyStore:
+        """Return where the key of a name is, or is to be: the shared store, if there is one."""
+        shared = self._shared_store
+        if shared is None or not self._keys_are_shared or self.ring.is_own(name):
+            return FileKeyStore(self._state)
+        return SharedKeyStore(EntryStore(shared.configuration))
+
+    async def follow_keys(self) -> None:
+        """Use the keys as they are now, in the file and in the shared store."""
+        self.ring.refresh()
+        await self._entries.refresh()
+
     def _runtime(self, config: Config, claims: ClaimsReader | None = None) -> Runtime:
         return Runtime(
             self.shared_settings.over(config),
@@ -246,6 +267,7 @@ class App:
         loop = asyncio.get_running_loop()
         self._keys_timer = loop.call_later(KEYS_POLL_INTERVAL_S, self._refresh_keys)
         self._traceback_filter.log_counts()
+        self.ring.expire()
         try:
             self.ring.refresh()
         except ConfigError as error:

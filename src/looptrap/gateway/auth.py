@@ -145,7 +145,7 @@ class Authenticator:
         if identity is None:
             # No credential identifies the caller, so its address does, and is what it is cached by.
             carriers = None
-            identity = Identity(caller=f"addr:{_unmapped_address(peer)}")
+            identity = Identity(caller=f"addr:{unmapped_address(peer)}")
         self._cache(peer if carriers is None else (carriers, presented), identity)
         return identity
 
@@ -165,7 +165,7 @@ class Authenticator:
         key = self._ring.find(texts.pop())
         if key is None:
             return KEY_UNKNOWN
-        if key.revoked is not None:
+        if self._ring.is_revoked(key):
             return KEY_REVOKED
         return Identity(
             caller=f"key:{key.name}",
@@ -280,7 +280,7 @@ def is_loopback(host: str) -> bool:
     """Return whether an address can be reached from this machine only."""
     host = host.removeprefix("[").removesuffix("]")
     try:
-        return ip_address(_unmapped_address(host)).is_loopback
+        return ip_address(unmapped_address(host)).is_loopback
     except ValueError:
         return host.lower() == "localhost"
 
@@ -301,7 +301,7 @@ _query_keys = BoundedCache(_find_query_keys, max_key_bytes=_MAX_CACHED_BYTES)
 """The keys in the query of a target: most requests have the same few."""
 
 
-def _unmapped_address(peer: str) -> str:
+def unmapped_address(peer: str) -> str:
     """Return an IPv4 address as itself, also where a dual-stack socket maps it into IPv6."""
     mapped = peer.removeprefix("::ffff:")
     return mapped if "." in mapped else peer

@@ -74,7 +74,7 @@ class Browsers:
     def _refusal(self, origin: bytes, found: dict[bytes, bytes]) -> Denial | None:
         host = found.get(b"host", b"").decode("latin-1").lower()
         name = _without_port(host)
-        is_own = not name or name in self._hosts or _is_local(name)
+        is_own = not name or name in self._hosts or is_local_name(name)
         if origin and not origin.startswith(APP_ORIGINS):
             # Same origin: a page that this address served, under a name of its own.
             is_same = origin.partition(b"://")[2] == host.encode("latin-1") and is_own
@@ -121,7 +121,7 @@ def _without_port(host: str) -> str:
     return name if name and port.isdigit() else host
 
 
-def _is_local(name: str) -> bool:
+def is_local_name(name: str) -> bool:
     """Return whether no site can have a name: an address, or a name of this machine or network."""
     name = name.removesuffix(".")
     if ("." not in name and ":" not in name) or name.endswith(LOCAL_ENDINGS):

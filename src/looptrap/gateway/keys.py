@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from hmac import compare_digest
+from math import inf
 from typing import TypeVar
 
 import msgspec
@@ -39,6 +41,16 @@ def revoke(file: StateFile, name: str, *, now: datetime) -> GatewayKey:
     return _change(file, lambda keys: with_key_revoked(keys, name, now))
 
 
+def rotate(
+    file: StateFile, name: str, *, grace: float = 0.0, now: datetime
+) -> tuple[GatewayKey, str]:
+    """Replace a key by another of its name; the earlier one is valid for `grace` more seconds."""
+    check_name("NAME", name)
+    if file.read() is None:
+        raise ConfigError(f"there is no key named {quoted(name)}: {file.path} does not exist")
+    return _change(file, lambda keys: with_key_rotated(keys, name, grace, now))
+
+
 def _change(file: StateFile, change: KeyChange[T]) -> T:
     results: list[T] = []
 
@@ -59,7 +71,9 @@ def with_key_added(
     if project:
         check_name("project", project)
     if any(key.name == name and key.revoked is None for key in keys):
-        raise ConfigError(f"there is a key named {quoted(name)} already: revoke it first")
+        raise ConfigError(
+            f"there is a key named {quoted(name)} already: revoke it first, or rotate it"
+        )
     taken = {key.id for key in keys}
     key_id = next(one for one in iter(lambda: secrets.token_hex(4), "") if one not in taken)
     text = f"lt-{key_id}-{secrets.token_urlsafe(32)}"
@@ -69,12 +83,37 @@ def with_key_added(
 
 
 def with_key_revoked(keys: KeyTuple, name: str, now: datetime) -> tuple[KeyTuple, GatewayKey]:
-    """Return the keys with the one of that name revoked, and that one."""
-    index = next((i for i, key in enumerate(keys) if key.name == name and not key.revoked), None)
-    if index is None:
+    """Return the keys with those of that name revoked, and the latest of these."""
+    if not any(key.name == name and not is_revoked(key, now) for key in keys):
         raise _no_active_key_error(name, keys)
-    revoked = msgspec.structs.replace(keys[index], revoked=now)
-    return (*keys[:index], revoked, *keys[index + 1 :]), revoked
+    revoked = _revoked_from(keys, name, now)
+    return revoked, [key for key in revoked if key.name == name and key.revoked == now][-1]
+
+
+def with_key_rotated(
+    keys: KeyTuple, name: str, grace: float, now: datetime
+) -> tuple[KeyTuple, tuple[GatewayKey, str]]:
+    """Return the keys with another one in place of that name's, and that one with its text."""
+    before = next((key for key in keys if key.name == name and key.revoked is None), None)
+    if before is None:
+        raise _no_active_key_error(name, keys)
+    ended = _revoked_from(keys, name, now + timedelta(seconds=grace))
+    return with_key_added(ended, name, before.project, now)
+
+
+def _revoked_from(keys: KeyTuple, name: str, end: datetime) -> KeyTuple:
+    """Return the keys, of which those of a name are revoked from then on, or earlier."""
+    return tuple(
+        msgspec.structs.replace(key, revoked=end)
+        if key.name == name and not is_revoked(key, end)
+        else key
+        for key in keys
+    )
+
+
+def is_revoked(key: GatewayKey, now: datetime) -> bool:
+    """Return whether a key is refused by then; one that was replaced may be valid for a while."""
+    return key.revoked is not None and key.revoked <= now
 
 
 class KeyRing:
@@ -84,8 +123,13 @@ class KeyRing:
     open the gateway to everybody.
     """
 
-    def __init__(self, file: StateFile | None = None) -> None:
+    def __init__(
+        self, file: StateFile | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
         self._file = file
+        self._clock = clock
+        self._next_end = inf
+        """When the next key ends that was replaced."""
         self._own: KeyTuple = ()
         self._shared: KeyTuple = ()
         self._by_id: dict[bytes, tuple[bytes, GatewayKey]] = {}
@@ -127,11 +171,19 @@ class KeyRing:
 
     def _index(self) -> None:
         self._by_id = {}
-        # Revoked ones last: a key that is revoked in one place is revoked.
-        for key in sorted((*self._own, *self._shared), key=lambda key: key.revoked is not None):
+        # The earliest revoked last: a key that is revoked in one place is revoked.
+        for key in sorted((*self._own, *self._shared), key=_end, reverse=True):
             self._by_id[key.id.encode()] = bytes.fromhex(key.digest), key
         self.has_keys = self.has_keys or bool(self._by_id)
         self.generation += 1
+        now = self._clock()
+        ends = (_end(key) for _, key in self._by_id.values())
+        self._next_end = min((end for end in ends if end > now), default=inf)
+
+    def expire(self) -> None:
+        """Void what follows from keys that were valid until now."""
+        if self._clock() >= self._next_end:
+            self._index()
 
     @property
     def keys(self) -> list[GatewayKey]:
@@ -139,12 +191,24 @@ class KeyRing:
         keys = [key for _, key in self._by_id.values()]
         return sorted(keys, key=lambda key: (key.name, key.created))
 
+    def is_own(self, name: str) -> bool:
+        """Return whether a valid key of this name is in the file, not in a shared store."""
+        return any(key.name == name and key.revoked is None for key in self._own)
+
+    def is_revoked(self, key: GatewayKey) -> bool:
+        """Return whether a key is refused now."""
+        return self._clock() >= _end(key)
+
     def find(self, text: bytes) -> GatewayKey | None:
         """Return the key, revoked or not, with this text; None for any other text."""
         key_id = text[len(PREFIX) :].partition(b"-")[0]
         digest, key = self._by_id.get(key_id, _NO_KEY)
         # An unknown id costs the same digest and comparison as a wrong secret.
         return key if compare_digest(_digest(text), digest) else None
+
+
+def _end(key: GatewayKey) -> float:
+    return inf if key.revoked is None else key.revoked.timestamp()
 
 
 _NO_KEY: tuple[bytes, GatewayKey | None] = (bytes(32), None)

@@ -62,7 +62,7 @@ class Runtime:
         self.max_unpacked = gateway.max_unpacked
         self.refuses_unreadable = gateway.unreadable == "refuse"
         self.decision_status = gateway.decision_status
-        token = token_from_env(gateway.decision_token_env, "decision", env)
+        token = token_from_env(gateway.decision_token_env, "gateway.decision_token_env", env)
         check_token("gateway.decision_token_env", token, gateway.listen.host)
         self.decision_token = token.encode()
         self._clock = clock
@@ -74,12 +74,11 @@ class Runtime:
         return price.cost(Usage(tokens)) if price is not None and is_charged(call) else None
 
 
-def token_from_env(variable: str | None, what: str, env: Mapping[str, str]) -> str:
+def token_from_env(variable: str | None, place: str, env: Mapping[str, str]) -> str:
     """Return the token in a variable, empty where none is named; a named one must be set."""
     if variable is None:
         return ""
     token = env.get(variable, "")
     if not token:
-        place = f"gateway.{what}_token_env"
         raise ConfigError([Problem(place, f"the variable {variable} is not set, or empty")])
     return token

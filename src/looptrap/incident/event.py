@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from math import ceil
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from looptrap.bounded import LruMap
-from looptrap.incident.model import AlertEvent, EventName, Incident, merge_parts
+from looptrap.incident.model import AlertEvent, Annotation, EventName, Incident, merge_parts
 from looptrap.money.meter import BudgetStatus
 from looptrap.schema.wording import listed
 from looptrap.usage.breach import breach_id
@@ -60,6 +61,28 @@ def with_incident_id(event: AlertEvent, incident_id: str) -> AlertEvent:
         incident=incident_id,
         data={**event.data, "incident_id": incident_id},
     )
+
+
+def with_acknowledgement(event: AlertEvent, found: Annotation | None) -> AlertEvent:
+    """Return the event of a loop that is over with who acknowledged it, and when, if anyone did."""
+    by, at = (found.by, found.time) if found is not None else (None, None)
+    data = {**event.data, "acknowledged_by": by, "acknowledged_at": at}
+    return msgspec.structs.replace(event, data=data)
+
+
+def with_link(event: AlertEvent, public_url: str | None) -> AlertEvent:
+    """Return the event with the page of the dashboard that shows it; as it is, without an URL."""
+    if public_url is None:
+        return event
+    if event.incident:
+        page = f"incidents/{quote(event.incident, safe='')}"
+    elif event.name.startswith("budget."):
+        breach = event.data.get("breach_id")
+        page = f"breaches/{quote(breach, safe='')}" if breach else "callers?by=budgets"
+    else:
+        page = "status"
+    data = {**event.data, "url": f"{public_url.rstrip('/')}/#/{page}"}
+    return msgspec.structs.replace(event, data=data)
 
 
 def store_degraded_event(since: float) -> AlertEvent:
@@ -126,13 +149,14 @@ def _loop_data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
     }
     if incident.closed is not None:
         data["closed"] = incident.closed
+        data["duration_seconds"] = round(incident.last - incident.opened, 3)
     return data
 
 
 def budget_event(status: BudgetStatus, *, time: float, project: str, request_id: str) -> AlertEvent:
     """Return the event of a budget stage; its id is the same on all instances."""
     return AlertEvent(
-        id=f"bud_{status.fingerprint}_{status.ends}_{status.stage}",
+        id=f"bud_{status.fingerprint}_{status.ends}_{status.stage}_{status.limit}",
         name="budget.exceeded" if status.action.refuses else "budget.threshold",
         time=time,
         project=project,
@@ -184,18 +208,18 @@ MAX_REMEMBERED_STAGES = 10_000
 
 
 class BudgetAlerter:
-    """Sends one alert for each stage of each account in each period."""
+    """Sends one alert for each stage and limit of each account in each period."""
 
     def __init__(self, send: Callable[[AlertEvent], None]) -> None:
         self._send = send
-        self._alerted: LruMap[tuple[str, int, int], None] = LruMap(MAX_REMEMBERED_STAGES)
+        self._alerted: LruMap[tuple[str, int, int, int], None] = LruMap(MAX_REMEMBERED_STAGES)
 
     def observe(
         self, statuses: Sequence[BudgetStatus], now: float, project: str, request_id: bytes
     ) -> None:
         """Check the budget statuses of a judged call."""
         for one in statuses:
-            key = one.fingerprint, one.ends, one.stage
+            key = one.fingerprint, one.ends, one.stage, one.limit
             if key not in self._alerted:
                 self._alerted[key] = None
                 text = request_id.decode("latin-1")

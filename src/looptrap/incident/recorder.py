@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +17,22 @@ from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.alert.deliverer import AlertDeliverer
-from looptrap.incident.event import BudgetAlerter, store_degraded_event
+from looptrap.incident.event import (
+    BudgetAlerter,
+    store_degraded_event,
+    with_acknowledgement,
+    with_link,
+)
 from looptrap.incident.history import HistoryWriter, IncidentHistory, OutgoingEvent, WriteBatch
 from looptrap.incident.indicator import Indicators, Observation
-from looptrap.incident.model import AlertEvent, Annotation, Incident, Sighting
+from looptrap.incident.model import (
+    NO_ANNOTATIONS,
+    AlertEvent,
+    Annotation,
+    Annotations,
+    Incident,
+    Sighting,
+)
 from looptrap.incident.setting import ChannelSettings, IncidentSettings, IndicatorSettings
 from looptrap.incident.sharing import IncidentSharing, drain
 from looptrap.incident.sighting import SightingFactory, no_price
@@ -83,6 +96,8 @@ class RecorderConfig(Protocol):
     def indicators(self) -> IndicatorSettings: ...
     @property
     def channels(self) -> Sequence[ChannelSettings]: ...
+    @property
+    def public_url(self) -> str | None: ...
 
 
 class SightingLog(Protocol):
@@ -127,6 +142,7 @@ class IncidentRecorder:
         self._log = log
         self._clock = clock
         self._quiet = config.incidents.quiet
+        self._public_url = config.public_url
         self._store = store
         self._outage = StoreOutageMonitor(store)
         self._sightings: deque[Sighting] = deque()
@@ -291,13 +307,23 @@ class IncidentRecorder:
             self._call_on_loop(self._usage.flush)
         outgoing = [
             OutgoingEvent(event, tuple(one.name for one in self.channels if one.wants(event)))
-            for event in self._claim(events)
+            for event in map(self._complete, self._claim(events))
         ]
         changed = self._writable(self.tracker.take_changed())
         if self.sharing is not None:
             self.sharing.publish(changed)
         calls = self._calls.take() if self._calls is not None else ()
         return WriteBatch([*changed, *shared], outgoing, self._usage.take(), annotations, calls)
+
+    def _complete(self, event: AlertEvent) -> AlertEvent:
+        """Return an event as it is kept and sent: with its link, and with who acknowledged it."""
+        if event.name == "loop.resolved":
+            known: Mapping[str, Annotations] = {}
+            with suppress(sqlite3.Error):  # the alert matters more
+                known = self.history.annotations([event.incident])
+            annotations = known.get(event.incident, NO_ANNOTATIONS)
+            event = with_acknowledgement(event, annotations.acknowledged)
+        return with_link(event, self._public_url)
 
     def _written(self, batch: WriteBatch) -> None:
         if batch.events:

@@ -31,6 +31,8 @@ class Account(msgspec.Struct):
     unit: Unit
     by: tuple[tuple[str, str], ...]
     limit: int
+    budget_limit: int
+    """The limit of the budget; a client may have lowered that of its session."""
     question: Charge
     """A charge of nothing, which returns the balance."""
     requested: int = 1
@@ -77,6 +79,7 @@ class BudgetMeter(Meter):
         self._is_of_session = unit == "usd" and "session" in budget.by
         refusal = budget.stages.refusal()
         self._refused_from = dict(budget.stages.steps).get(refusal) if refusal else None
+        self._follow_limit()
 
     def _charge(self, call: Call, estimate: UsageEstimate, values: Sequence[str]) -> Charge | None:
         assumed = self._budget.output_tokens
@@ -86,8 +89,7 @@ class BudgetMeter(Meter):
                 return None  # unpriced: no dollars to count
             amount = 0
         limit = self._limit_of(call)
-        refusal_limit = UNLIMITED if self.is_shadow else self._refusal_limit(limit)
-        charge = Charge(self._account_key.key(values), amount, refusal_limit, self._period)
+        charge = self._charge_of(self._account_key.key(values), amount, limit)
         self._remember_account(charge, limit, values)
         return charge
 
@@ -133,8 +135,22 @@ class BudgetMeter(Meter):
         if known is None or known.limit != limit:
             by = self._account_key.describe(values)
             question = Charge(charge.key, 0, charge.limit, charge.seconds)
-            known = Account(self.name, self._unit, by, limit, question)
+            known = Account(self.name, self._unit, by, limit, self._limit, question)
         self._recent_accounts.remember(known)
+
+    def _follow_limit(self) -> None:
+        """Give the accounts charged under another limit of this budget the present one."""
+        for account in self._recent_accounts.values():
+            is_ours = (account.budget, account.unit) == (self.name, self._unit)
+            if is_ours and account.budget_limit != self._limit:
+                was_lowered = account.limit != account.budget_limit
+                account.limit = min(account.limit, self._limit) if was_lowered else self._limit
+                account.budget_limit = self._limit
+                account.question = self._charge_of(account.question.key, 0, account.limit)
+
+    def _charge_of(self, key: bytes, amount: int, limit: int) -> Charge:
+        refusal_limit = UNLIMITED if self.is_shadow else self._refusal_limit(limit)
+        return Charge(key, amount, refusal_limit, self._period)
 
     def _limit_of(self, call: Call) -> int:
         """Return the limit; a client may lower that of its session."""

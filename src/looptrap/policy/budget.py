@@ -113,6 +113,19 @@ def _mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
 BUDGET = Table.of(Budget, check=_mistakes)
 
 
+def _limit_mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if not values:
+        yield Problem("", "is empty, must have limit_usd, limit_tokens, or both")
+
+
+BUDGET_LIMITS: Table[dict[str, Any]] = Table(
+    fields=[one for one in BUDGET.fields if one.name in ("limit_usd", "limit_tokens")],
+    build=lambda **given: {name: value for name, value in given.items() if value is not None},
+    check=_limit_mistakes,
+)
+"""The settings of a budget that can be changed while the gateway runs."""
+
+
 def same_names(budgets: Sequence[Budget]) -> Iterator[Problem]:
     """Find budgets of one name: alerts could not say which of them was used up."""
     first: dict[str, int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, get_args
@@ -23,8 +23,9 @@ from looptrap.policy.kind import (
     pairs,
 )
 from looptrap.policy.rate import RATE, Rate
-from looptrap.policy.rule import RULE, Rule
+from looptrap.policy.rule import RULE, Rule, RuleChange, change_rule
 from looptrap.schema import Choice, Listing, Moment, Table, Text, setting, settings
+from looptrap.schema.wording import listed, suggestion
 
 Mode = Literal["enforce", "shadow"]
 Detection = Literal["on", "shadow", "off"]
@@ -100,6 +101,32 @@ def _policy_mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 POLICY = Table.of(Policy, check=_policy_mistakes)
+
+
+def rule_places(policies: Sequence[Policy], name: str) -> list[tuple[int, int]]:
+    """Return the index of the policy and of the rule, for each rule of that name."""
+    return [
+        (i, j)
+        for i, policy in enumerate(policies)
+        for j, rule in enumerate(policy.rules)
+        if rule.name == name
+    ]
+
+
+def change_rules(
+    policies: Sequence[Policy], name: str, change: RuleChange, place: str, problems: list[Problem]
+) -> tuple[Policy, ...]:
+    """Return the policies with every rule of that name changed; report it if there is none."""
+    changed, places = list(policies), rule_places(policies, name)
+    if not places:
+        names = list(dict.fromkeys(rule.name for one in policies for rule in one.rules))
+        hint = suggestion(name, names) or f"; the rules are {listed(names, 'and')}"
+        problems.append(Problem(place, f"there is no such rule{hint}"))
+    for i, j in places:
+        rules = list(changed[i].rules)
+        rules[j] = change_rule(rules[j], change, place, problems)
+        changed[i] = replace(changed[i], rules=tuple(rules))
+    return tuple(changed)
 
 
 @settings

@@ -8,12 +8,13 @@ from typing import Any
 
 from looptrap.config import Config
 from looptrap.config.setting import CONFIG
+from looptrap.config.toml import toml_lines
 from looptrap.detect.scope import HIT_LIMIT
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Project
 from looptrap.policy.rule import ANSWERS, Rule, ToolRule
 from looptrap.schema import Table, read
-from looptrap.schema.wording import inside, shown
+from looptrap.schema.wording import inside
 
 MAX_ROUNDS = 40
 """The most rounds that a rule can consider."""
@@ -134,26 +135,19 @@ RULESET_TABLE: Table[Ruleset] = Table(
 def _lines(plain: Mapping[str, Any]) -> Iterator[str]:
     for policy in plain["policies"]:
         yield "[[policies]]"
-        yield from _values(policy)
+        yield from toml_lines(policy)
         for kind in ("rules", "rates"):
             for table in policy.get(kind, ()):
                 yield f"\n[[policies.{kind}]]"
-                yield from _values(table)
+                yield from toml_lines(table)
         yield ""
     if not plain["policies"]:
         yield "policies = []\n"
     for project in plain["projects"]:
         yield "[[projects]]"
-        yield from _values(project)
+        yield from toml_lines(project)
         yield ""
     for name, tool in plain["tools"].items():
         yield f"[{inside('tools', name)}]"
-        yield from _values(tool)
+        yield from toml_lines(tool)
         yield ""
-
-
-def _values(table: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in table.items():
-        is_written_below = isinstance(value, list) and value and isinstance(value[0], dict)
-        if not is_written_below:
-            yield f"{name} = {shown(value)}"

@@ -12,6 +12,7 @@ import sys
 
 import uvloop
 
+from looptrap.admin.operator import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.config import Config
 from looptrap.config.kind import Address
@@ -48,8 +49,9 @@ async def _run(end: socket.socket) -> int:
     if not isinstance(start, StartMessage):
         return 1  # the supervisor is gone
     try:
-        app = App(start.config, os.environ)
-        admin = AdminServer(app, WORKER_ADMIN_ADDRESS, start.token)
+        # The folder to remove is that of the embedded store.
+        app = App(start.config, os.environ, has_embedded_store=bool(start.leftover))
+        admin = AdminServer(app, WORKER_ADMIN_ADDRESS, token_access(start.token))
         await app.start(reuse_port=True)
         admin_address = await admin.start()
         tune_gc()

@@ -84,7 +84,9 @@ def test_the_page_shows_the_fields_that_are_sent(one):
 def test_what_comes_later_in_an_incident_has_the_same_fields():
     names = list(event.detected_event(incident(), 6).data)
     assert list(event.escalated_event(incident(stage=2), 12).data) == names
-    assert list(event.resolved_event([incident()], 9.0, 12).data) == [*names, "closed"]
+    assert list(event.resolved_event([incident()], 9.0, 12).data) == [
+        *names, "closed", "duration_seconds"
+    ]  # fmt: skip
 
 
 def test_every_event_is_on_the_page():

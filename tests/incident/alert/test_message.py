@@ -13,8 +13,13 @@ from looptrap.incident.alert.message import (
     timestamp,
     webhook_body,
 )
-from looptrap.incident.event import detected_event
-from looptrap.incident.model import Incident
+from looptrap.incident.event import (
+    detected_event,
+    resolved_event,
+    with_acknowledgement,
+    with_link,
+)
+from looptrap.incident.model import Annotation, Incident
 
 
 def test_a_webhook_gets_the_documented_json():
@@ -48,7 +53,7 @@ def test_people_are_told_the_most_telling_first():
     assert list(event_facts(event(data=data))) == [
         ("Project", "research"),
         ("Model", "m"),
-        ("Hit count", "12,000"),
+        ("Equal calls", "12,000"),
         ("Extra", "1"),
     ]
 
@@ -59,7 +64,7 @@ def test_people_are_told_whom_an_indicator_is_about():
         ("Caller", "key:ci"),
         ("Indicator", "tokens"),
         ("Value", "3.25"),
-        ("Window", "300"),
+        ("Measured over", "5 min"),
     ]
 
 
@@ -122,3 +127,85 @@ def test_in_shadow_mode_people_read_what_would_have_been_done():
         assert "Would have been refused (recursive_loop_detected)" in told
         assert "Cooldown" not in told
         assert "Blocked" not in told
+
+
+DOLLAR = 1_000_000_000
+
+
+def over(acknowledged_by="", **changes):
+    given = {
+        "id": "inc_1", "instance": "a", "key": "k", "opened": 100.0, "last": 820.0, "rule": "same",
+        "action": "block", "caller": "key:ci", "calls": 57, "refused": 51, "priced": 6,
+        "cost": 6 * DOLLAR, "message": "Blocked.",
+    }  # fmt: skip
+    one = resolved_event([Incident(**given | changes)], 1_120.0, 57)
+    found = Annotation(id="1", incident="inc_1", time=200.0, by=acknowledged_by, kind="acknowledge")
+    return with_acknowledgement(one, found if acknowledged_by else None)
+
+
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        pytest.param(
+            over("ada"),
+            "It lasted 12 min: 57 equal calls, 51 of them refused; $6.00 spent, $51.00 saved."
+            " Acknowledged by ada.",
+            id="enforced",
+        ),
+        pytest.param(
+            over(refused=0, mode="shadow", last=145.0),
+            "It lasted 45 s: 57 equal calls, none of them refused; $6.00 spent, $0.00 saved."
+            " Not acknowledged.",
+            id="in shadow mode",
+        ),
+        pytest.param(
+            over(priced=0, cost=0, last=11_200.0),
+            "It lasted 3 h 5 min: 57 equal calls, 51 of them refused; unpriced spent, unpriced"
+            " saved. Not acknowledged.",
+            id="without a price",
+        ),
+    ],
+)
+def test_when_it_is_over_people_read_what_happened_in_all(one, says):
+    assert plain_message(one)[1].splitlines()[0] == says
+    assert says in slack_body(one).decode()
+    data = msgspec.json.decode(webhook_body(one))["data"]
+    assert data["duration_seconds"] == one.data["last_seen"] - one.data["first_seen"]
+    assert "acknowledged_by" in data
+
+
+def test_dollars_are_written_as_dollars():
+    data = {"spent_usd": 0.8, "saved_usd": 12.4, "projected_usd_an_hour": 47.95, "refused": 3}
+    assert list(event_facts(event(project="", data=data))) == [
+        ("Spent", "$0.80"),
+        ("Saved", "$12.40"),
+        ("Calls refused", "3"),
+        ("Cost of an hour", "$47.95 (projection)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "url"),
+    [
+        pytest.param(event(), "https://l.example/x/#/incidents/inc-1", id="an incident"),
+        pytest.param(
+            event(name="budget.exceeded", incident=""),
+            "https://l.example/x/#/callers?by=budgets",
+            id="a budget",
+        ),
+        pytest.param(
+            event(name="budget.exceeded", incident="", data={"breach_id": "bre_1"}),
+            "https://l.example/x/#/breaches/bre_1",
+            id="a breach",
+        ),
+        pytest.param(
+            event(name="store.degraded", incident=""), "https://l.example/x/#/status", id="others"
+        ),
+    ],
+)
+def test_every_message_links_to_its_page(one, url):
+    linked = with_link(one, "https://l.example/x/")
+    assert msgspec.json.decode(webhook_body(linked))["data"]["url"] == url
+    assert plain_message(linked)[1].splitlines()[-1] == f"Dashboard: {url}"
+    assert f"<{url}|Open the " in slack_body(linked).decode()
+    assert with_link(one, None) is one

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.incident.alert.delivering import event
 
 from looptrap.incident.alert.message import slack_body
+from looptrap.incident.event import with_link
 
 BLOCKS = ("header", "section", "context")
 
@@ -101,3 +102,25 @@ def test_a_name_is_only_a_name(name, shown):
 def test_a_long_title_is_cut_and_no_escape_in_two():
     header = message(event(title="<" * 200))["blocks"][0]["text"]["text"]
     assert header == "&lt;" * 37 + "…"
+
+
+@pytest.mark.parametrize(
+    ("name", "actions"),
+    [
+        pytest.param("loop.detected", ["acknowledge", "release", "kill"], id="while it goes on"),
+        pytest.param("loop.resolved", [], id="when it is over"),
+    ],
+)
+def test_links_open_the_dialogs_of_actions_and_there_is_no_button(name, actions):
+    body = message(with_link(event(name=name), "https://looptrap.example.com"))
+    [links] = [one["text"]["text"] for one in body["blocks"] if "|Open" in str(one)]
+    page = "https://looptrap.example.com/#/incidents/inc-1"
+    assert re.findall(r"<([^|>]+)\|", links) == [page, *(f"{page}?do={one}" for one in actions)]
+    assert "button" not in json.dumps(body)
+
+
+def test_nothing_of_an_id_ends_a_link():
+    linked = with_link(event(incident="inc|<!channel>"), "https://looptrap.example.com/?a=1&b=2")
+    [links] = [one["text"]["text"] for one in message(linked)["blocks"] if "|Open" in str(one)]
+    assert "<!channel>" not in links
+    assert "?a=1&amp;b=2/#/incidents/inc%7C%3C%21channel%3E|" in links

@@ -3,7 +3,7 @@
 settings           SharedSettings: all of it, and its effect on a configuration
 shared_entries     SharedEntries: entries by name; swap_entry.lua changes one
 kill_switch        kill switches set at run time
-runtime_override   settings of projects and tools set at run time, by name and with a version
+runtime_override   projects, tools, rules and budgets: settings by name, with a version
 shared_keys        gateway keys in the shared store
 """
 

@@ -1,8 +1,9 @@
-"""Settings of projects and tools that were set at run time, by name, on top of the file's."""
+"""Projects, tools, rules and budgets: settings set at run time, by name, on top of the file's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -14,13 +15,15 @@ from looptrap.gateway.shared_settings.shared_entries import (
     SharedEntries,
     merge_by_rank,
 )
-from looptrap.policy.policy import PROJECT, Project
-from looptrap.policy.rule import TOOL, ToolRule
+from looptrap.policy.budget import BUDGET_LIMITS, Budget
+from looptrap.policy.policy import PROJECT, Project, change_rules
+from looptrap.policy.rule import RULE_CHANGE, TOOL, RuleChange, ToolRule
 from looptrap.schema import Text
+from looptrap.schema.wording import listed, suggestion
 
 T = TypeVar("T")
 
-PROJECT_KIND, TOOL_KIND = "project", "tool"
+PROJECT_KIND, TOOL_KIND, RULE_KIND, BUDGET_KIND = "project", "tool", "rule", "budget"
 
 FILE_ONLY_SETTINGS = ("name", "keys")
 """Settings of a project that cannot be set at run time."""
@@ -184,3 +187,51 @@ def _read_tool(_config: Config, name: str, settings: Mapping[str, Any]) -> ToolR
     if problems:
         raise ConfigError(problems)
     return rule
+
+
+class RuleOverrides(RuntimeOverrideSet[RuleChange]):
+    """What is different in single rules, on top of the preset or policies and of the file."""
+
+    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
+        super().__init__(RULE_KIND, entries, clock, lambda _config: {}, _read_rule_change)
+
+
+def _read_rule_change(config: Config, name: str, settings: Mapping[str, Any]) -> RuleChange:
+    """Return a change of a rule that there is, fit for every project."""
+    problems: list[Problem] = []
+    change: RuleChange = RULE_CHANGE.read(settings, "", problems)
+    if not problems:
+        policies = change_rules(config.policies, name, change, "", problems)
+    if not problems:
+        problems += [
+            Problem("", f"project {project.name}: {misfit}")
+            for project in config.projects
+            for misfit in project.misfits(policies)
+        ]
+    if problems:
+        raise ConfigError(problems)
+    return change
+
+
+class BudgetOverrides(RuntimeOverrideSet[Budget]):
+    """Limits of budgets, in place of the file's."""
+
+    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
+        super().__init__(BUDGET_KIND, entries, clock, _budgets_by_name, _with_limits)
+
+
+def _budgets_by_name(config: Config) -> dict[str, Budget]:
+    return {budget.name: budget for budget in config.budgets}
+
+
+def _with_limits(config: Config, name: str, settings: Mapping[str, Any]) -> Budget:
+    problems: list[Problem] = []
+    limits = BUDGET_LIMITS.read(settings, "", problems)
+    budgets = _budgets_by_name(config)
+    if name not in budgets:
+        names = list(budgets)
+        known = suggestion(name, names) or (f"; there is {listed(names, 'and')}" if names else "")
+        problems.append(Problem("", f"the file has no such budget{known}"))
+    if problems:
+        raise ConfigError(problems)
+    return replace(budgets[name], **limits)

@@ -20,6 +20,7 @@ from looptrap.gateway.keys import (
     check_name,
     with_key_added,
     with_key_revoked,
+    with_key_rotated,
 )
 from looptrap.gateway.shared_settings.shared_entries import ENTRY_ERRORS, EntryStore, SharedEntries
 from looptrap.gateway.state_file import GatewayKey, GatewayState, StateFile
@@ -45,6 +46,14 @@ async def revoke(entry_store: EntryStore, name: str, *, now: datetime) -> Gatewa
     """Refuse a key from now on, on all instances; its entry stays."""
     check_name("NAME", name)
     return await _change(entry_store, name, lambda keys: with_key_revoked(keys, name, now))
+
+
+async def rotate(
+    entry_store: EntryStore, name: str, *, grace: float = 0.0, now: datetime
+) -> tuple[GatewayKey, str]:
+    """Replace a key by another of its name; the earlier one is valid for `grace` more seconds."""
+    check_name("NAME", name)
+    return await _change(entry_store, name, lambda keys: with_key_rotated(keys, name, grace, now))
 
 
 async def _change(entry_store: EntryStore, name: str, change: KeyChange[T]) -> T:
@@ -151,7 +160,8 @@ def _decode_entry(value: bytes) -> KeyTuple:
 def _union(some: KeyTuple, others: KeyTuple) -> KeyTuple:
     by_id = {key.id: key for key in some}
     for key in others:
-        if key.id not in by_id or (key.revoked is not None and by_id[key.id].revoked is None):
+        known = by_id.setdefault(key.id, key)
+        if key.revoked is not None and (known.revoked is None or key.revoked < known.revoked):
             by_id[key.id] = key
     return tuple(by_id.values())
 

@@ -29,8 +29,8 @@ export async function refresh() {
 function take(current) {
   setClock(current.now);
   // Events are the same for all viewers and come from one process: they lack these fields.
-  const { can_write = true, workers = null } = status.value ?? {};
-  status.set({ can_write, workers, ...current });
+  const { can_write = true, operator = "", workers = null } = status.value ?? {};
+  status.set({ can_write, operator, workers, ...current });
 }
 
 /** Why the viewer cannot change anything; empty where they can. */

@@ -1,7 +1,7 @@
 // A budget that refused calls: who, since when, how many, and how to let them pass again.
 
 import { act } from "../act.js";
-import { change } from "../api.js";
+import { change, get } from "../api.js";
 import { html, useState } from "../html.js";
 import { useEvent } from "../live.js";
 import { useLoaded, useThrottled } from "../loaded.js";
@@ -66,10 +66,15 @@ function Remedies({ one, budget, account, onChange }) {
   const reason = whyReadOnly(useObserved(status));
   const close = () => setAsking("");
   const limit = `limit_${one.unit}`;
-  // Only a gateway that knows run-time limits says what the file has.
-  const canRaise = budget && "file_limit" in budget;
+  // Limits that clients set themselves are not in the file.
+  const canRaise = Boolean(budget) && one.budget !== "session-limit";
   const reset = () => act(change("POST", "release", { fingerprint: one.fingerprint }), "The account was reset.", onChange);
-  const raise = (fields) => act(change("PUT", `budgets/${encodeURIComponent(one.budget)}`, { [limit]: Number(fields.limit) }), "The limit is raised on all instances.", onChange);
+  const path = `budgets/${encodeURIComponent(one.budget)}`;
+  const raise = async (fields) => {
+    // A limit of the other unit that was set stays.
+    const { run_time, version } = await get(path);
+    await act(change("PUT", path, { ...run_time, [limit]: Number(fields.limit), version }), "The limit is raised on all instances.", onChange);
+  };
   return html`
     <section class="card" aria-labelledby="remedies">
       <h2 id="remedies">Let calls pass again</h2>

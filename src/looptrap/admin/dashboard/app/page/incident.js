@@ -15,6 +15,7 @@ import { title } from "../title.js";
 import { clock, exact, iso, relative, span } from "../time.js";
 import { headline } from "../wording.js";
 import { Actions } from "./incident/actions.js";
+import { Asked } from "./incident/asked.js";
 import { Captured } from "./incident/captured.js";
 import { Money } from "./incident/money.js";
 import { Notes } from "./incident/notes.js";
@@ -25,7 +26,7 @@ import { Timeline } from "./incident/timeline.js";
 
 const REFRESH_MS = 1_000;
 
-export default function IncidentPage({ id }) {
+export default function IncidentPage({ id, query }) {
   const loaded = useLoaded(`incidents/${encodeURIComponent(id)}`);
   const { value: incident, error, reload } = loaded;
   const freshen = useThrottled(reload, REFRESH_MS);
@@ -39,7 +40,7 @@ export default function IncidentPage({ id }) {
   }
   if (!incident && error) return html`<${Failed} error=${error} what="This incident" onRetry=${reload} />`;
   if (!incident) return html`<${Loading} lines=${12} />`;
-  return html`<${Incident} incident=${incident} onChange=${reload} />`;
+  return html`<${Incident} incident=${incident} onChange=${reload} /><${Asked} key=${query.do} incident=${incident} action=${query.do} onChange=${reload} />`;
 }
 
 function Incident({ incident, onChange }) {

@@ -1,4 +1,4 @@
-// Settings: loop detection by project, tools with thresholds of their own, the policies, and who changed what.
+// Settings: loop detection by project, the rules, tools, gateway keys, limits of budgets, and who changed what.
 
 import { html } from "../html.js";
 import { linkTo } from "../pages.js";
@@ -6,14 +6,18 @@ import { useObserved } from "../observed.js";
 import { Segments } from "../part/segments.js";
 import { status, whyReadOnly } from "../status.js";
 import { Audit } from "./settings/audit.js";
+import { Budgets } from "./settings/budgets.js";
 import { Detection } from "./settings/detection.js";
+import { Keys } from "./settings/keys.js";
 import { Policies } from "./settings/policies.js";
 import { Tools } from "./settings/tools.js";
 
 const PARTS = [
   { name: "detection", title: "Loop detection", Part: Detection },
+  { name: "policies", title: "Rules", Part: Policies },
   { name: "tools", title: "Tools", Part: Tools },
-  { name: "policies", title: "Policies", Part: Policies },
+  { name: "keys", title: "Keys", Part: Keys },
+  { name: "budgets", title: "Budgets", Part: Budgets },
   { name: "changes", title: "Changes", Part: Audit },
 ];
 

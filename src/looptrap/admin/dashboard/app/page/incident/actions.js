@@ -62,7 +62,7 @@ function actionsOn(incident, { done, setOpen, best }) {
   ];
 }
 
-function Release({ incident, done, onClose }) {
+export function Release({ incident, done, onClose }) {
   const release = () =>
     done(change("POST", "release", { incident: incident.id }), (answer) =>
       answer.released ? `Released ${counted(answer.released, "fingerprint")}: the next such call passes.` : "No call of this incident was being refused any more.",

@@ -2,18 +2,23 @@
 
 import { html } from "../../html.js";
 import { useEvent } from "../../live.js";
+import { useObserved } from "../../observed.js";
 import { linkTo } from "../../pages.js";
 import { usePaged } from "../../paged.js";
 import { Moment } from "../../part/moment.js";
 import { Empty, Loaded } from "../../part/state.js";
 import { More, Table } from "../../part/table.js";
+import { status } from "../../status.js";
+import { RunTime } from "./run_time.js";
 
 export function Audit() {
   const list = usePaged("audit", {}, "entries");
+  const you = useObserved(status)?.operator;
   useEvent("change", list.reload);
   return html`
+    <${RunTime} />
     <section class="card flush" aria-labelledby="changes">
-      <div class="card-head"><h2 id="changes">Changes <span class="quiet">made at the admin address, the latest first</span></h2></div>
+      <div class="card-head"><h2 id="changes">Changes <span class="quiet">made at the admin address, the latest first${you ? `; yours as ${you}` : ""}</span></h2></div>
       <${Loaded} of=${list} lines=${8} what="The changes">
         ${(entries) => (entries.length
           ? html`
@@ -31,6 +36,13 @@ const WHAT = {
   "project.delete": "Project reset to the file",
   "tool.put": "Tool set",
   "tool.delete": "Tool reset to the file",
+  "rule.put": "Rule changed",
+  "rule.delete": "Rule reset to the file",
+  "budget.put": "Limit of a budget set",
+  "budget.delete": "Limit of a budget reset to the file",
+  "key.add": "Key made",
+  "key.rotate": "Key rotated",
+  "key.revoke": "Key revoked",
   "kill_switch.set": "Kill switch set",
   "kill_switch.end": "Kill switch ended",
   "cooldown.extend": "Cooldown extended",
@@ -53,7 +65,15 @@ const COLUMNS = [
 
 function Target({ entry }) {
   const { what, target } = entry;
-  const link = { project: linkTo("settings", { project: target }), tool: linkTo("settings", { part: "tools" }), alert: linkTo("alerts"), kill: linkTo("status") }[what.split(/[._]/)[0]];
+  const link = {
+    project: linkTo("settings", { project: target }),
+    tool: linkTo("settings", { part: "tools" }),
+    rule: linkTo("settings", { part: "policies", rule: target }),
+    budget: linkTo("settings", { part: "budgets" }),
+    key: linkTo("settings", { part: "keys" }),
+    alert: linkTo("alerts"),
+    kill: linkTo("status"),
+  }[what.split(/[._]/)[0]];
   const found = String(target ?? "").startsWith("inc_") ? linkTo("incident", {}, { id: target }) : link;
   return found ? html`<a href=${found}>${target || "all"}</a>` : target || "–";
 }

@@ -65,7 +65,7 @@ function Picker({ projects, chosen }) {
         <${Confirm}
           title="Add a project" verb="Continue" onClose=${() => setNaming(false)}
           onConfirm=${({ name }) => go("/settings", { project: name.trim() })}
-          consequences="Gateway keys name their project (looptrap keys add --project NAME). Nothing changes until you save."
+          consequences="Gateway keys name their project when they are made. Nothing changes until you save."
         >
           <${Field} label="Project" hint="Letters, digits, “.”, “_” and “-”, at most 64."><input name="name" required pattern=${NAMED} autocomplete="off" spellcheck="false" /><//>
         <//>
@@ -78,7 +78,7 @@ function Others() {
   return html`
     <section class="card" aria-labelledby="others">
       <h2 id="others">All other callers</h2>
-      <p>Callers without a project follow the <a href=${linkTo("settings", { part: "policies" })}>policies</a> as the configuration file has them. To change them, edit <code>[[policies]]</code> in the file (see <code>docs/reference/configuration.md</code>) and reload it.</p>
+      <p>Callers without a project follow the <a href=${linkTo("settings", { part: "policies" })}>rules</a>, which can be changed one by one.</p>
     </section>
   `;
 }

@@ -54,11 +54,11 @@ export function changesOf(draft, project) {
 }
 
 /** Mistakes by field, from what the API says of them; under "" those that are of no field. */
-export function mistakesOf(error) {
+export function mistakesOf(error, fields = FIELDS) {
   const found = {};
   for (const { place, message } of error.more?.problems ?? [{ place: "", message: error.message }]) {
     const last = place.split(".").at(-1);
-    const name = FIELDS.some((field) => field.name === last) ? last : "";
+    const name = fields.some((field) => field.name === last) ? last : "";
     found[name] = [found[name], name || !place ? message : `${place}: ${message}`].filter(Boolean).join("; ");
   }
   return found;

@@ -8,6 +8,7 @@ import { linkTo } from "../../pages.js";
 import { Button } from "../../part/button.js";
 import { Confirm } from "../../part/dialog.js";
 import { status, whyReadOnly } from "../../status.js";
+import { AsToml } from "./as_toml.js";
 import { changesOf, draftOf, FIELDS, isSame, mistakesOf, settingsOf } from "./draft.js";
 import { Setting } from "./setting.js";
 import { WhatIf } from "./what_if.js";
@@ -61,8 +62,9 @@ export function ProjectForm({ project, onChange }) {
           <button type="submit" class="button primary" disabled=${Boolean(reason) || isClean} title=${reason || (isClean ? "There is nothing to save." : undefined)}>Save …</button>
         </div>
       </form>
+      <${AsToml} toml=${project.toml} />
     </section>
-    <${WhatIf} name=${project.name} settings=${settingsOf(draft)} isClean=${isClean} onMistakes=${setMistakes} />
+    <${WhatIf} scopes=${scopesOf(project.name, settingsOf(draft))} isClean=${isClean} onMistakes=${(error) => setMistakes(mistakesOf(error))} />
     ${asking === "save" && html`
       <${Confirm} title=${`Save the settings of ${project.name}`} verb="Save" onConfirm=${save} onClose=${() => setAsking("")}
         consequences=${`${WITHIN} ${settingsOf(draft).detection === "off" ? "Loops of this project are no longer detected." : ""}`}>
@@ -74,6 +76,13 @@ export function ProjectForm({ project, onChange }) {
         <${Changes} lines=${changesOf(draftOf({ run_time: null }), base)} />
       <//>`}
   `;
+}
+
+function scopesOf(name, settings) {
+  return [
+    { name: "own", title: `calls of ${name} only`, settings: { project: { name, ...settings } } },
+    { name: "all", title: "all calls", settings: { project: settings } },
+  ];
 }
 
 function Changes({ lines }) {

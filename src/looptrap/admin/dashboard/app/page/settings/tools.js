@@ -13,6 +13,7 @@ import { Confirm, Field } from "../../part/dialog.js";
 import { Empty, Loaded } from "../../part/state.js";
 import { Table } from "../../part/table.js";
 import { status, whyReadOnly } from "../../status.js";
+import { AsToml } from "./as_toml.js";
 import { ACTIONS, ruleOf, ruleWords } from "./tool_rule.js";
 
 const NEW = { name: "", file: null, run_time: null, effective: null, version: 0 };
@@ -37,6 +38,7 @@ export function Tools() {
           : html`<${Empty} title="No tool has thresholds of its own.">An incident that is marked as a false alarm suggests them: <a href=${linkTo("incidents", { state: "all", label: "false_alarm" })}>see false alarms</a>.<//>`)}
       <//>
     </section>
+    ${tools.value?.tools.some((one) => one.toml) && html`<section class="card"><${AsToml} toml=${tools.value.tools.map((one) => one.toml).filter(Boolean).join("\n")} isOpen /></section>`}
     ${open?.what === "set" && html`<${SetTool} tool=${open.tool} onClose=${close} onChange=${tools.reload} />`}
     ${open?.what === "drop" && html`<${DropTool} tool=${open.tool} onClose=${close} onChange=${tools.reload} />`}
   `;

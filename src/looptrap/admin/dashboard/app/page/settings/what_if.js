@@ -5,7 +5,6 @@ import { html, useEffect, useRef, useState } from "../../html.js";
 import { Empty } from "../../part/state.js";
 import { Copyable } from "../../part/copy.js";
 import { iso, now } from "../../time.js";
-import { mistakesOf } from "./draft.js";
 import { Compared } from "./compared.js";
 
 const SPANS = [
@@ -15,22 +14,22 @@ const SPANS = [
   { name: "7d", title: "of the last 7 days", more: () => ({ since: iso(now() - 604_800_000), limit: 20_000 }) },
 ];
 
-/** `settings` is what would be put for the project called `name`. */
-export function WhatIf({ name, settings, isClean, onMistakes }) {
+/** `scopes` are the settings to try, by the calls they apply to; `onMistakes` gets an error of the API. */
+export function WhatIf({ scopes, isClean, onMistakes }) {
   const [state, setState] = useState({ isBusy: false, compared: null, triedKey: "", error: null });
-  const [chosen, setChosen] = useState({ isForAll: false, span: SPANS[0] });
+  const [chosen, setChosen] = useState({ scope: scopes[0].name, span: SPANS[0] });
   const asking = useRef(null);
   useEffect(() => () => asking.current?.abort(), []);
+  const { settings } = scopes.find(({ name }) => name === chosen.scope);
   const key = JSON.stringify([settings, chosen]);
   const ask = async () => {
     asking.current = new AbortController();
     setState({ ...state, isBusy: true, error: null });
-    const project = chosen.isForAll ? settings : { name, ...settings };
     try {
-      const answer = await send("POST", "what-if", { body: { settings: { project }, ...chosen.span.more() }, signal: asking.current.signal });
+      const answer = await send("POST", "what-if", { body: { settings, ...chosen.span.more() }, signal: asking.current.signal });
       setState({ isBusy: false, compared: await answer.json(), triedKey: key, error: null });
     } catch (error) {
-      if (error.more?.problems) onMistakes(mistakesOf(error));
+      if (error.more?.problems) onMistakes(error);
       const why = error.name === "AbortError" || error.more?.problems ? null : error;
       setState({ isBusy: false, compared: null, triedKey: "", error: why });
     }
@@ -44,12 +43,12 @@ export function WhatIf({ name, settings, isClean, onMistakes }) {
             ${SPANS.map((one) => html`<option key=${one.name} value=${one.name}>${one.title}</option>`)}
           </select>
         </label>
-        <label class="inline-field"><span>Apply to</span>
-          <select value=${chosen.isForAll ? "all" : "own"} onChange=${(event) => setChosen({ ...chosen, isForAll: event.currentTarget.value === "all" })}>
-            <option value="own">calls of ${name} only</option>
-            <option value="all">all calls</option>
-          </select>
-        </label>
+        ${scopes.length > 1 && html`
+          <label class="inline-field"><span>Apply to</span>
+            <select value=${chosen.scope} onChange=${(event) => setChosen({ ...chosen, scope: event.currentTarget.value })}>
+              ${scopes.map(({ name, title }) => html`<option key=${name} value=${name}>${title}</option>`)}
+            </select>
+          </label>`}
         ${state.isBusy
           ? html`<button type="button" class="button" onClick=${() => asking.current.abort()}>Stop</button><span class="quiet" role="status">Judging captured calls; this takes some seconds.</span>`
           : html`<button type="button" class="button primary" onClick=${ask}>Try on captured calls</button>`}

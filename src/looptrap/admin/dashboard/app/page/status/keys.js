@@ -16,10 +16,10 @@ export function Keys() {
       <h2 id="keys">Gateway keys</h2>
       <${Loaded} of=${keys} lines=${3} what="The keys">
         ${(value) => html`
-          <p class="quiet">${value.requires_keys ? "Every call needs a key." : "Calls need no key."} Create keys with <code>looptrap keys add</code>.</p>
+          <p class="quiet">${value.requires_keys ? "Every call needs a key." : "Calls need no key."} <a href=${linkTo("settings", { part: "keys" })}>Manage keys</a></p>
           <ul class="choices">
             ${value.keys.map((one) => html`
-              <li key=${one.name}>
+              <li key=${`${one.name} ${one.created}`}>
                 <span><a href=${linkTo("callers", { by: "caller", name: `key:${one.name}` })}>${one.name}</a> <span class="quiet">${one.project}</span></span>
                 ${one.revoked ? html`<${Badge} tone="refused">revoked<//>` : html`<span class="quiet">created <${Moment} at=${one.created} /></span>`}
               </li>
