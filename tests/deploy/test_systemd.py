@@ -69,7 +69,7 @@ def test_the_page_installs_it_as_the_unit_says():
     assert all(f"\n{line}" in page for line in shown)
     program, *_, settings = shlex.split(SETTINGS["ExecStart"])
     assert f"{Path(program).parent}/pip install looptrap" in shown[0]
-    assert f"touch {settings}" in shown[1]
+    assert f"{Path(program).parent}/looptrap init --output {settings}" in shown[1]
     assert shown[2].endswith(SETTINGS["EnvironmentFile"].removeprefix("-"))
 
 

@@ -80,7 +80,9 @@ def start(instances):
 
     async def begin(count=1, *, flags=None, **options):
         answers = Answers()
-        gateways = await instances(count, RULES, script=answers, **(flags or {}))
+        # On a busy machine a call may wait longer for the store than it does by default.
+        settings = {"store_timeout": 5.0, **(flags or {})}
+        gateways = await instances(count, RULES, script=answers, **settings)
         return gateways, RemoteAgent(gateways, answers, **options)
 
     return begin
