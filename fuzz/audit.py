@@ -24,7 +24,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-EXTRAS = ("embedded", "jwt", "apprise", "otel")
+EXTRAS = ("embedded", "jwt", "apprise", "otel", "postgres")
 """What people may install with it, to run it."""
 
 _PERMISSIVE = re.compile(

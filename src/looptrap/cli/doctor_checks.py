@@ -23,7 +23,7 @@ from looptrap.cli.finding import Finding, Status
 from looptrap.cli.start_check import StartCheck
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY, Address, StorePlace
-from looptrap.database import schema
+from looptrap.database import sqlite_schema as schema
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.state_file import StateFile
 from looptrap.gateway.tls import os_error_text

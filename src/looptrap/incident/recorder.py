@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
+from looptrap.errors import DatabaseError
 from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.alert.deliverer import AlertDeliverer
 from looptrap.incident.event import (
@@ -272,7 +272,7 @@ class IncidentRecorder:
     async def annotate(self, annotations: Sequence[Annotation]) -> None:
         """Store annotations durably and share them with the other instances.
 
-        Raises sqlite3.Error if they cannot be written.
+        Raises DatabaseError if they cannot be written.
         """
         await asyncio.to_thread(lambda: self.history.put(annotations=annotations))
         self._closing.extend(one.incident for one in annotations if one.kind == "close")
@@ -319,7 +319,7 @@ class IncidentRecorder:
         """Return an event as it is kept and sent: with its link, and with who acknowledged it."""
         if event.name == "loop.resolved":
             known: Mapping[str, Annotations] = {}
-            with suppress(sqlite3.Error):  # the alert matters more
+            with suppress(DatabaseError):  # the alert matters more
                 known = self.history.annotations([event.incident])
             annotations = known.get(event.incident, NO_ANNOTATIONS)
             event = with_acknowledgement(event, annotations.acknowledged)

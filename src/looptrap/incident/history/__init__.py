@@ -9,9 +9,10 @@ audit      AuditLog: who changed what while the gateway ran
 retention  drops what is expired or too large
 """
 
+from looptrap.incident.history.batch import WriteBatch
 from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.history.outbox import Delivery, Outbox, OutgoingEvent
-from looptrap.incident.history.writer import HistoryWriter, WriteBatch
+from looptrap.incident.history.writer import HistoryWriter
 from looptrap.usage.table import UsageQuery
 
 __all__ = [

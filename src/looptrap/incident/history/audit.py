@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from sqlite3 import Connection
 from typing import Any
 
 import msgspec
 
-from looptrap.database.database import Database, Page, without_surrogates
+from looptrap.database.database import Connection, Database, Page
+from looptrap.database.encoding import without_surrogates
 
 MAX_ENTRIES = 100_000
 
@@ -32,6 +32,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 
 _COLUMNS = ", ".join(AuditEntry.__struct_fields__)
+_WRITTEN = AuditEntry.__struct_fields__[1:]
 
 
 class AuditLog:
@@ -46,10 +47,10 @@ class AuditLog:
     ) -> None:
         """Store a change."""
         row = (self._clock(), by, source, what, without_surrogates(target))
-        self._database.execute(
-            f"INSERT INTO audit ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, _encode_value(before), _encode_value(after)),
-        )
+        with self._database.write() as connection:
+            connection.insert(
+                "audit", _WRITTEN, [(*row, _encode_value(before), _encode_value(after))]
+            )
 
     def entries(self, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
         """Return a page of changes, the latest first; raise ValueError for an invalid cursor."""
@@ -59,15 +60,20 @@ class AuditLog:
 
     def since(self, number: int, limit: int = 100) -> list[AuditEntry]:
         """Return the changes after a number, in order."""
+        settled = self._database.settled("audit")
         rows = self._database.query(
-            f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT ?",
-            (number, limit),
+            f"SELECT {_COLUMNS} FROM audit WHERE number > ? AND number <= ?"
+            " ORDER BY number LIMIT ?",
+            (number, settled, limit),
         )
         return [_entry(*row) for row in rows]
 
     def last(self) -> int:
         """Return the number of the latest change."""
-        [(number,)] = self._database.query("SELECT max(number) FROM audit")
+        settled = self._database.settled("audit")
+        [(number,)] = self._database.query(
+            "SELECT max(number) FROM audit WHERE number <= ?", (settled,)
+        )
         return int(number or 0)
 
 
@@ -79,7 +85,8 @@ def drop_entries(connection: Connection, before: float, limit: int) -> int:
     surplus = min(max(last - first + 1 - MAX_ENTRIES, 0), limit)
     return connection.execute(
         "DELETE FROM audit WHERE number IN (SELECT number FROM"
-        " (SELECT number, time FROM audit ORDER BY number LIMIT ?) WHERE time < ? OR number < ?)",
+        " (SELECT number, time FROM audit ORDER BY number LIMIT ?) oldest"
+        " WHERE time < ? OR number < ?)",
         (limit, before, first + surplus),
     ).rowcount
 

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from secrets import token_hex
-from sqlite3 import Connection
-from typing import TypeVar, Unpack
+from typing import Unpack
 
-from looptrap.database.database import (
-    Database,
-    Page,
-    describe_error,
-    insert_rows,
-    without_surrogates,
-)
-from looptrap.errors import ConfigError, Problem
-from looptrap.incident.history import incident_table, outbox, retention
+from looptrap.database.database import Connection, Page
+from looptrap.database.place import database_at
+from looptrap.errors import ConfigError, DatabaseError, Problem
+from looptrap.incident.history import incident_table, retention
 from looptrap.incident.history.audit import AuditLog
+from looptrap.incident.history.batch import ANNOTATION_COLUMNS, StorableBatch, WriteBatch
 from looptrap.incident.history.incident_table import (
     IncidentFilter,
     IncidentGroup,
@@ -32,36 +24,13 @@ from looptrap.incident.history.incident_table import (
 from looptrap.incident.history.outbox import Outbox, OutgoingEvent
 from looptrap.incident.model import Annotation, Annotations, Incident, collect_annotations
 from looptrap.incident.setting import IncidentSettings
-from looptrap.usage import table
 from looptrap.usage.breach import BreachQuery
 from looptrap.usage.call_log import CallLogSettings, CallRow
-from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery, put_calls
+from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery
 from looptrap.usage.model import UsageBatch
 from looptrap.usage.table import UsageQuery
 
-log = logging.getLogger("looptrap")
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-_ANNOTATION_COLUMNS = ("id", "incident", "time", "by", "kind", "text")
-
-_PUT_ANNOTATION = (
-    f"INSERT OR IGNORE INTO remark ({', '.join(_ANNOTATION_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
-)
-
-# Only the latest label counts.
-_DROP_LABELS = """
-    DELETE FROM remark WHERE incident = :incident AND kind = 'label' AND (time, id) < (
-        SELECT time, id FROM remark WHERE incident = :incident AND kind = 'label'
-        ORDER BY time DESC, id DESC LIMIT 1
-    )"""
-
 NO_CALL_LOG = CallLogSettings(enabled=False)
-
-ROWS_PER_BURST, BURST_PAUSE_S = 256, 0.002
-"""Rows encoded at a time, and the pause after them: encoding holds the interpreter lock."""
-
 
 LISTED_AT_A_TIME = 1_000
 """Incidents of an earlier version that get their row in one transaction."""
@@ -90,7 +59,7 @@ class IncidentHistory:
             max_rows = min(call_log.max_rows, MAX_ROWS_IN_MEMORY)
             self._call_log = replace(call_log, max_rows=max_rows)
         self._clock = clock
-        self._database = Database(path, token_hex(8))
+        self._database = database_at(path, token_hex(8))
         self.close = self._database.close
         self.outbox = Outbox(self._database, clock)
         self.usage = UsageQuery(self._database, clock)
@@ -111,8 +80,8 @@ class IncidentHistory:
             while has_more:
                 with self._database.write() as connection:
                     has_more = incident_table.list_unlisted(connection, LISTED_AT_A_TIME)
-        except sqlite3.Error as error:
-            raise ConfigError([Problem("history", describe_error(error))]) from None
+        except DatabaseError as error:
+            raise ConfigError([Problem("history", f"cannot be used: {error}")]) from None
 
     def put(
         self,
@@ -124,20 +93,14 @@ class IncidentHistory:
     ) -> None:
         """Write incidents, events, usage, annotations and calls: all or nothing.
 
-        A delivery that exists is left alone; usage is added to what is there. Raises sqlite3.Error.
+        A delivery that exists is left alone; usage is added to what is there. Raises
+        DatabaseError.
         """
-        now = self._clock()
-        parts = self._rows(incidents, lambda one: [(one, incident_table.part_row(one))])
-        deliveries = self._rows(events, lambda one: outbox.delivery_rows(one, now))
-        if not (parts or deliveries or spending or annotations or calls):
-            return
-        with self._database.write() as connection:
-            incident_table.put_parts(connection, parts)
-            insert_rows(connection, outbox.INSERT_DELIVERY, deliveries, outbox.SKIP_EXISTING)
-            if spending:
-                table.put_usage(connection, self.id, spending)
-            _put_annotations(connection, annotations)
-            put_calls(connection, calls)
+        given = WriteBatch(list(incidents), list(events), spending, annotations, calls)
+        batch = self._storable(given)
+        if batch:
+            with self._database.write() as connection:
+                batch.put(connection)
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
         """Return the open parts of one instance or of all, the oldest first."""
@@ -205,9 +168,8 @@ class IncidentHistory:
         """Return the ids of open incidents with recent refusals under this fingerprint."""
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT DISTINCT id FROM part WHERE closed IS NULL"
-                " AND instr(body, CAST(? AS BLOB))",
-                (fingerprint,),
+                "SELECT DISTINCT id FROM part WHERE closed IS NULL AND instr(body, ?) > 0",
+                (fingerprint.encode(errors="replace"),),
             )
             found = incident_table.merged(connection, [incident_id for (incident_id,) in rows])
         return [one.id for one in found if fingerprint in one.fingerprints]
@@ -216,11 +178,10 @@ class IncidentHistory:
         """Return annotations by incident id; incidents without any are left out."""
         found: dict[str, list[Annotation]] = defaultdict(list)
         for row in self._database.query(
-            f"SELECT {', '.join(_ANNOTATION_COLUMNS)} FROM remark"
-            " WHERE incident IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(incidents)),),
+            f"SELECT {', '.join(ANNOTATION_COLUMNS)} FROM remark WHERE incident = ANY(?)",
+            (list(incidents),),
         ):
-            one = Annotation(**dict(zip(_ANNOTATION_COLUMNS, row, strict=True)))
+            one = Annotation(**dict(zip(ANNOTATION_COLUMNS, row, strict=True)))
             found[one.incident].append(one)
         return {incident: collect_annotations(some) for incident, some in found.items()}
 
@@ -231,14 +192,17 @@ class IncidentHistory:
 
         With an `instance`, its parts; else each changed incident once, merged.
         """
+        settled = self._database.settled("part")
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT change, id, body FROM part WHERE change > ?"
+                "SELECT change, id, body FROM part WHERE change > ? AND change <= ?"
                 " AND instance = coalesce(?, instance) ORDER BY change LIMIT ?",
-                (after, instance, limit),
+                (after, settled, instance, limit),
             ).fetchall()
             # At the end, skip what other instances changed: it need not be scanned again.
-            last = rows[-1][0] if len(rows) == limit else max(after, _last_change(connection))
+            last = (
+                rows[-1][0] if len(rows) == limit else max(after, _last_change(connection, settled))
+            )
             if instance is not None:
                 return incident_table.read_parts(body for _, _, body in rows), last
             # What changed twice is sorted by its last change.
@@ -247,51 +211,26 @@ class IncidentHistory:
 
     def last_change(self) -> int:
         """Return the number from which `changes` returns only later changes."""
+        settled = self._database.settled("part")
         with self._database.read() as connection:
-            return _last_change(connection)
+            return _last_change(connection, settled)
 
     def sweep(self) -> bool:
         """Drop a slice of what is expired or too large; return whether there is more."""
         with self._database.write() as connection:
+            if not connection.try_lock("sweep"):
+                return False  # another instance does
             has_more = retention.drop_expired(
                 connection, self._settings, self._call_log, self._clock()
             )
-            surplus = retention.surplus_pages(connection, self._settings.max_size)
-        if surplus:
-            self._database.shrink(min(surplus, retention.MAX_PAGES_FREED))
-        return has_more or surplus > retention.MAX_PAGES_FREED
+        return self._database.shrink(self._settings.max_size) or has_more
 
-    def _rows(self, items: Iterable[T], rows_of: Callable[[T], list[R]]) -> list[R]:
-        """Encode rows, with pauses; what cannot be encoded is skipped and counted."""
-        found: list[R] = []
-        for number, item in enumerate(items, 1):
-            try:
-                found += rows_of(item)
-            except (TypeError, ValueError, OverflowError) as error:
-                self.unwritable += 1
-                log.error("history: an entry cannot be encoded: %s", type(error).__name__)
-            if not number % ROWS_PER_BURST:
-                time.sleep(BURST_PAUSE_S)
+    def _storable(self, batch: WriteBatch) -> StorableBatch:
+        found = StorableBatch.of(batch, self.id, self._clock())
+        self.unwritable += found.unwritable
         return found
 
 
-def _last_change(connection: Connection) -> int:
-    return int(connection.execute("SELECT max(change) FROM part").fetchone()[0] or 0)
-
-
-def _put_annotations(connection: Connection, annotations: Iterable[Annotation]) -> None:
-    """Store annotations; the incidents of new ones count as changed."""
-    changed: set[str] = set()
-    closed: dict[float, list[str]] = defaultdict(list)
-    for one in annotations:
-        row = (one.id, one.incident, one.time, one.by, one.kind, without_surrogates(one.text))
-        if connection.execute(_PUT_ANNOTATION, row).rowcount:
-            changed.add(one.incident)
-            if one.kind == "close":
-                closed[one.time].append(one.incident)
-            if one.kind == "label":
-                connection.execute(_DROP_LABELS, {"incident": one.incident})
-    for now, ids in closed.items():
-        incident_table.close_parts(connection, ids, now)
-    for incident in sorted(changed):
-        connection.execute(incident_table.RENUMBER, (incident,))
+def _last_change(connection: Connection, settled: int) -> int:
+    rows = connection.execute("SELECT max(change) FROM part WHERE change <= ?", (settled,))
+    return int(rows.fetchone()[0] or 0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Sequence, Sized
 from threading import Event as Flag
 from threading import Thread
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from looptrap.errors import LooptrapError
+from looptrap.incident.history.batch import WriteBatch
 from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.model import Annotation, Incident
@@ -39,16 +39,6 @@ STOP_TIMEOUT_S = 15.0
 log = logging.getLogger("looptrap")
 
 T = TypeVar("T")
-
-
-class WriteBatch(NamedTuple):
-    """What is written in one transaction."""
-
-    incidents: Sequence[Incident] = ()
-    events: Sequence[OutgoingEvent] = ()
-    spending: UsageBatch | None = None
-    annotations: Sequence[Annotation] = ()
-    calls: Sequence[CallRow] = ()
 
 
 class HistoryWriter:
@@ -188,5 +178,5 @@ class HistoryWriter:
         now = self._monotonic()
         if now >= self._next_log:
             self._next_log = now + RETRY_PAUSE_S
-            is_safe = isinstance(error, sqlite3.Error | OSError | LooptrapError)
+            is_safe = isinstance(error, OSError | LooptrapError)
             log.error("%s: %s", what, error if is_safe else type(error).__name__)
