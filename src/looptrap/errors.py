@@ -47,10 +47,14 @@ class ConfigError(LooptrapError):
 class DatabaseError(LooptrapError):
     """The history cannot be read or written, for now; the message says why."""
 
-    def __init__(self, message: str, *, is_final: bool = False) -> None:
-        """`is_final`: waiting does not help, a person has to do something."""
+    def __init__(self, message: str, *, is_final: bool = False, is_refusal: bool = False) -> None:
+        """`is_final`: waiting does not help, a person has to do something.
+
+        `is_refusal`: these values will never be taken, others are.
+        """
         super().__init__(message)
         self.is_final = is_final
+        self.is_refusal = is_refusal
 
 
 class CallError(LooptrapError):

@@ -250,7 +250,11 @@ class PostgresDatabase(Database):
     def write(self) -> Iterator[PostgresConnection]:
         """Yield the connection for one transaction: committed, or rolled back on an error."""
         with self._connection() as raw, raw.transaction():
-            yield PostgresConnection(raw, self._schema, self._pool)
+            connection = PostgresConnection(raw, self._schema, self._pool)
+            [(oldest,)] = connection.run("SELECT value FROM meta WHERE name = 'oldest_writer'")
+            if int(oldest) > len(schema.MIGRATIONS):
+                raise ConfigError("was migrated by a later Looptrap, this one may not write it")
+            yield connection
 
     @contextmanager
     def read(self) -> Iterator[PostgresConnection]:
@@ -349,4 +353,5 @@ def connection_error(error: psycopg.Error) -> DatabaseError:
         return DatabaseError(text, is_final=True)
     if isinstance(error, errors.InsufficientPrivilege):
         return DatabaseError(text, is_final=True)
-    return DatabaseError(text)
+    refusals = (psycopg.DataError, psycopg.IntegrityError)
+    return DatabaseError(text, is_refusal=isinstance(error, refusals))

@@ -133,6 +133,7 @@ _INDEXES = (
     "CREATE INDEX incident_open ON incident (opened, id) WHERE closed IS NULL",
     "CREATE INDEX incident_last ON incident (last)",
     "CREATE INDEX remark_incident ON remark (incident, kind, time)",
+    "CREATE INDEX remark_closing ON remark (time) WHERE kind = 'close'",
     "CREATE UNIQUE INDEX letter_event ON letter (event, channel)",
     "CREATE INDEX letter_due ON letter (due, channel) WHERE state = 'pending'",
     "CREATE INDEX letter_state ON letter (state)",

@@ -1,11 +1,13 @@
-"""IncidentHistory: incidents, the outbox, usage, calls and the audit log in one SQLite file."""
+"""IncidentHistory: incidents, the outbox, usage, calls and the audit log in one database."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Unpack
 
@@ -15,6 +17,7 @@ from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.incident.history import incident_table, retention
 from looptrap.incident.history.audit import AuditLog
 from looptrap.incident.history.batch import ANNOTATION_COLUMNS, StorableBatch, WriteBatch
+from looptrap.incident.history.batch_spool import BatchSpool, drop_old_spools
 from looptrap.incident.history.incident_table import (
     IncidentFilter,
     IncidentGroup,
@@ -22,6 +25,7 @@ from looptrap.incident.history.incident_table import (
     IncidentOrder,
 )
 from looptrap.incident.history.outbox import Outbox, OutgoingEvent
+from looptrap.incident.history.presence import ALIVE, Presence
 from looptrap.incident.model import Annotation, Annotations, Incident, collect_annotations
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage.breach import BreachQuery
@@ -36,11 +40,23 @@ LISTED_AT_A_TIME = 1_000
 """Incidents of an earlier version that get their row in one transaction."""
 
 
+log = logging.getLogger("looptrap")
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSettings:
+    """Where batches for a shared database wait, and how long its answers may take."""
+
+    folder: str = "looptrap-spool"
+    max_size: int = 256 << 20
+    timeout: float = 5.0
+
+
 class IncidentHistory:
-    """Stores incidents in a file that other processes may have open too.
+    """Stores incidents in a file, or in PostgreSQL, that other processes may have open too.
 
     Everything but `id` waits for the disk: call it from a thread. Without a `path` it is kept in
-    memory, for this process only.
+    memory, for this process only. With a shared database, what the writer writes waits in a spool.
     """
 
     def __init__(
@@ -49,8 +65,11 @@ class IncidentHistory:
         settings: IncidentSettings,
         call_log: CallLogSettings = NO_CALL_LOG,
         *,
+        spool: SpoolSettings = SpoolSettings(),
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self.instance = ""
+        """The unique id of this process as a writer of the history."""
         self.unwritable = 0
         """Incidents and events that could not be encoded."""
         self._settings = settings
@@ -59,8 +78,13 @@ class IncidentHistory:
             max_rows = min(call_log.max_rows, MAX_ROWS_IN_MEMORY)
             self._call_log = replace(call_log, max_rows=max_rows)
         self._clock = clock
-        self._database = database_at(path, token_hex(8))
-        self.close = self._database.close
+        self._database = database_at(path, token_hex(8), timeout=spool.timeout)
+        self.is_shared = self._database.is_shared
+        """Whether instances on other machines may use it too."""
+        self.spool: BatchSpool | None = None
+        if self.is_shared:
+            self.spool = BatchSpool(self._database, spool.folder, spool.max_size)
+        self._presence = Presence(self._database)
         self.outbox = Outbox(self._database, clock)
         self.usage = UsageQuery(self._database, clock)
         self.breaches = BreachQuery(self._database)
@@ -73,7 +97,25 @@ class IncidentHistory:
         return self._database.id
 
     def open(self) -> None:
-        """Create or migrate the file; raise ConfigError if it cannot be used."""
+        """Create or migrate it; raise ConfigError if it cannot be used.
+
+        A shared database that is away for now is no reason not to start: it is opened later.
+        """
+        if self.spool is not None:
+            self._open_shared()
+        else:
+            self._open_file()
+        self.instance = f"{self.id}.{token_hex(4)}"
+
+    def _open_shared(self) -> None:
+        try:
+            self._database.open()
+        except DatabaseError as error:
+            log.error("the history cannot be reached, what is recorded waits on disk: %s", error)
+        if self.spool is not None:
+            self.spool.open()
+
+    def _open_file(self) -> None:
         self._database.open()
         try:
             has_more = True
@@ -82,6 +124,22 @@ class IncidentHistory:
                     has_more = incident_table.list_unlisted(connection, LISTED_AT_A_TIME)
         except DatabaseError as error:
             raise ConfigError([Problem("history", f"cannot be used: {error}")]) from None
+
+    def close(self) -> None:
+        """Close it; later reads and writes fail."""
+        if self.spool is not None:
+            with suppress(DatabaseError):
+                self._presence.leave(self.instance)
+            self.spool.close()
+        self._database.close()
+
+    def write(self, batch: WriteBatch) -> None:
+        """Write a batch, into the spool where there is one; raise DatabaseError or OSError."""
+        if self.spool is None:
+            self.put(*batch)
+            return
+        if rows := self._storable(batch, self.spool.id):
+            self.spool.append(rows)
 
     def put(
         self,
@@ -97,7 +155,7 @@ class IncidentHistory:
         DatabaseError.
         """
         given = WriteBatch(list(incidents), list(events), spending, annotations, calls)
-        batch = self._storable(given)
+        batch = self._storable(given, self.id)
         if batch:
             with self._database.write() as connection:
                 batch.put(connection)
@@ -110,6 +168,27 @@ class IncidentHistory:
             (instance,),
         )
         return incident_table.read_parts(body for (body,) in rows)
+
+    def abandoned_incidents(self) -> list[Incident]:
+        """Return the open parts of processes that have ended, the oldest first."""
+        if not self.is_shared:
+            return self.open_incidents()
+        rows = self._database.query(
+            f"SELECT body FROM part WHERE closed IS NULL AND instance NOT IN ({ALIVE})"
+            " ORDER BY opened"
+        )
+        return incident_table.read_parts(body for (body,) in rows)
+
+    def closed_since(self, time: float) -> list[str]:
+        """Return the ids of incidents that operators have closed since then."""
+        rows = self._database.query(
+            "SELECT incident FROM remark WHERE kind = 'close' AND time > ?", (time,)
+        )
+        return [incident for (incident,) in rows]
+
+    def beat(self) -> int:
+        """Say that this process is alive; return how many alerts of dead ones are free to send."""
+        return self._presence.beat(self.instance, self._clock()) if self.is_shared else 0
 
     def incidents(
         self,
@@ -223,10 +302,12 @@ class IncidentHistory:
             has_more = retention.drop_expired(
                 connection, self._settings, self._call_log, self._clock()
             )
+            if self.is_shared:
+                drop_old_spools(connection)
         return self._database.shrink(self._settings.max_size) or has_more
 
-    def _storable(self, batch: WriteBatch) -> StorableBatch:
-        found = StorableBatch.of(batch, self.id, self._clock())
+    def _storable(self, batch: WriteBatch, spender: str) -> StorableBatch:
+        found = StorableBatch.of(batch, spender, self._clock())
         self.unwritable += found.unwritable
         return found
 
