@@ -243,6 +243,8 @@ class PostgresDatabase(Database):
         try:
             with self._pool.unprepared() as raw:
                 return schema.check(_runner(raw))
+        except ConfigError as error:
+            raise ConfigError([Problem("history", f"{self._place}: {error}")]) from None
         except psycopg.Error as error:
             raise connection_error(error) from None
 

@@ -184,7 +184,8 @@ class IncidentRecorder:
     @property
     def lost(self) -> int:
         """Incidents, alerts, usage rows and calls that will never be in the history."""
-        return self.writer.lost + self.history.unwritable
+        refused = self.history.spool.lost if self.history.spool is not None else 0
+        return self.writer.lost + self.history.unwritable + refused
 
     # On the event loop
 

@@ -157,6 +157,9 @@ class CallQuery:
     ) -> Page[LoggedCall]:
         """Return a page of calls, the latest first; raise ValueError for an invalid cursor."""
         where, values = wanted.where()
+        if wanted.after is not None:
+            where += " AND number <= :settled"
+            values["settled"] = self._database.settled("call_log")
         if cursor is not None:
             where += " AND (time, number) < (:cursor_time, :cursor_number)"
             time, _, number = cursor.partition("~")
@@ -189,7 +192,10 @@ class CallQuery:
 
     def last(self) -> int:
         """Return the number of the latest row."""
-        [(number,)] = self._database.query("SELECT max(number) FROM call_log")
+        settled = self._database.settled("call_log")
+        [(number,)] = self._database.query(
+            "SELECT max(number) FROM call_log WHERE number <= ?", (settled,)
+        )
         return int(number or 0)
 
 

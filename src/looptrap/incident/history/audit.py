@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from looptrap.database.database import Connection, Database, Page
+from looptrap.database.database import Connection, Database, Page, Row
 from looptrap.database.encoding import without_surrogates
+from looptrap.errors import DatabaseError
 
 MAX_ENTRIES = 100_000
 
@@ -38,19 +39,29 @@ _WRITTEN = AuditEntry.__struct_fields__[1:]
 class AuditLog:
     """Stores changes; it waits for the disk: call it from a thread."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float],
+        postpone: Callable[[Row], bool] = lambda _row: False,
+    ) -> None:
+        """`postpone` keeps a change that cannot be stored now, and says whether it does."""
         self._database = database
+        self._postpone = postpone
         self._clock = clock
 
     def add(
         self, what: str, target: str, *, by: str, source: str, before: Any = None, after: Any = None
     ) -> None:
         """Store a change."""
-        row = (self._clock(), by, source, what, without_surrogates(target))
-        with self._database.write() as connection:
-            connection.insert(
-                "audit", _WRITTEN, [(*row, _encode_value(before), _encode_value(after))]
-            )
+        change = (self._clock(), by, source, what, without_surrogates(target))
+        row = (*change, _encode_value(before), _encode_value(after))
+        try:
+            with self._database.write() as connection:
+                put_entries(connection, [row])
+        except DatabaseError:
+            if not self._postpone(row):
+                raise
 
     def entries(self, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
         """Return a page of changes, the latest first; raise ValueError for an invalid cursor."""
@@ -75,6 +86,11 @@ class AuditLog:
             "SELECT max(number) FROM audit WHERE number <= ?", (settled,)
         )
         return int(number or 0)
+
+
+def put_entries(connection: Connection, rows: Sequence[Row]) -> None:
+    """Write rows."""
+    connection.insert("audit", _WRITTEN, rows)
 
 
 def drop_entries(connection: Connection, before: float, limit: int) -> int:

@@ -13,6 +13,7 @@ import msgspec
 from looptrap.database.database import Connection, Row
 from looptrap.database.encoding import without_surrogates
 from looptrap.incident.history import incident_table, outbox
+from looptrap.incident.history.audit import put_entries
 from looptrap.incident.history.incident_table import read_parts
 from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.model import Annotation, Incident
@@ -62,6 +63,7 @@ class StorableBatch(msgspec.Struct, array_like=True):
     calls: Sequence[Row] = ()
     unwritable: int = 0
     """Incidents and events that could not be encoded."""
+    audit: Sequence[Row] = ()
 
     @classmethod
     def of(cls, batch: WriteBatch, instance: str, now: float) -> StorableBatch:
@@ -97,7 +99,7 @@ class StorableBatch(msgspec.Struct, array_like=True):
     def _rows(self) -> tuple[Sequence[Row], ...]:
         return (
             self.parts, self.deliveries, self.spending, self.sessions, self.breaches,
-            self.annotations, self.calls,
+            self.annotations, self.calls, self.audit,
         )  # fmt: skip
 
     def put(self, connection: Connection) -> None:
@@ -112,6 +114,7 @@ class StorableBatch(msgspec.Struct, array_like=True):
         put_breaches(connection, self.breaches)
         _put_annotations(connection, self.annotations)
         put_calls(connection, self.calls)
+        put_entries(connection, self.audit)
 
 
 class _RowEncoder:

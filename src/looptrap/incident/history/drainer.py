@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from threading import Event as Flag
@@ -24,7 +25,12 @@ SWEEP_INTERVAL_S = 10.0
 
 UPKEEP_INTERVAL_S = 1.0
 
+LOG_INTERVAL_S = 60.0
+"""Seconds between two log lines while nothing can be written."""
+
 STOP_ATTEMPTS = 2
+
+log = logging.getLogger("looptrap")
 
 ErrorLog = Callable[[str, Exception], None]
 
@@ -80,6 +86,7 @@ class SpoolDrainer:
         self._wakeup = Flag()
         self._stopping = False
         self._not_before = self._next_beat = self._next_adoption = float("-inf")
+        self._next_log = float("-inf")
         self._thread = Thread(target=self._run, name="looptrap-history-drain", daemon=True)
 
     def start(self) -> None:
@@ -106,10 +113,16 @@ class SpoolDrainer:
         except Exception as error:  # noqa: BLE001 - it waits on disk, and a later write takes it
             self.failed += 1
             self.is_failing = True
-            self._not_before = self._monotonic() + RETRY_PAUSE_S
-            self._log_error("the history is not written", error)
+            now = self._monotonic()
+            self._not_before = now + RETRY_PAUSE_S
+            if now >= self._next_log:
+                self._next_log = now + LOG_INTERVAL_S
+                self._log_error("the history is not written, and waits on disk", error)
         else:
+            if self.is_failing:
+                log.warning("the history is written again")
             self.is_failing = False
+            self._next_log = float("-inf")
             self._maintenance.run(now)
 
     def _work(self, now: float) -> None:

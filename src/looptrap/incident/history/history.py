@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Unpack
 
-from looptrap.database.database import Connection, Page
+from looptrap.database.database import Connection, Page, Row
 from looptrap.database.place import database_at
 from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.incident.history import incident_table, retention
@@ -89,7 +89,7 @@ class IncidentHistory:
         self.usage = UsageQuery(self._database, clock)
         self.breaches = BreachQuery(self._database)
         self.calls = CallQuery(self._database)
-        self.audit = AuditLog(self._database, clock)
+        self.audit = AuditLog(self._database, clock, self._postpone_audit)
 
     @property
     def id(self) -> str:
@@ -305,6 +305,15 @@ class IncidentHistory:
             if self.is_shared:
                 drop_old_spools(connection)
         return self._database.shrink(self._settings.max_size) or has_more
+
+    def _postpone_audit(self, row: Row) -> bool:
+        if self.spool is None:
+            return False
+        try:
+            self.spool.append(StorableBatch(audit=[row]))
+        except OSError:
+            return False
+        return True
 
     def _storable(self, batch: WriteBatch, spender: str) -> StorableBatch:
         found = StorableBatch.of(batch, spender, self._clock())
