@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -335,6 +336,8 @@ def _runner(raw: psycopg.Connection) -> schema.Executor:
     return run
 
 
+_HINT = re.compile(r"\s*Is the server running on that host .*?\?")
+
 _REASONS = {
     "password authentication failed": "the password is wrong, or there is no such user",
     "no password supplied": "asks for a password: put it into the URL, PGPASSWORD or ~/.pgpass",
@@ -345,7 +348,8 @@ _REASONS = {
 
 def connection_error(error: psycopg.Error) -> DatabaseError:
     """Return an error in one line, and whether only a person can help."""
-    text = " ".join((error.diag.message_primary or str(error)).split())
+    text = error.diag.message_primary or str(error)
+    text = " ".join(_HINT.sub("", text).split())
     text = text.rpartition("FATAL: ")[2].strip() or type(error).__name__
     for part, reason in _REASONS.items():
         if part in text:

@@ -157,7 +157,7 @@ class CallQuery:
     ) -> Page[LoggedCall]:
         """Return a page of calls, the latest first; raise ValueError for an invalid cursor."""
         where, values = wanted.where()
-        if wanted.after is not None:
+        if wanted.after is not None or self._database.is_shared:
             where += " AND number <= :settled"
             values["settled"] = self._database.settled("call_log")
         if cursor is not None:
