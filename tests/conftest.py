@@ -20,7 +20,7 @@ SLOW_ROOMS = ("tests/exhaustion/", "tests/frameworks/", "tests/release/")
 def pytest_collection_modifyitems(items):
     """Mark as slow the tests of slow rooms, and all that drive a part that PyPI does not have."""
     for item in items:
-        is_on_postgres = hasattr(item, "callspec") and "postgres" in item.callspec.id
+        is_on_postgres = "postgres" in getattr(getattr(item, "callspec", None), "params", {}).values()
         if "find_part" in item.fixturenames or is_on_postgres or item.nodeid.startswith(SLOW_ROOMS):
             item.add_marker(pytest.mark.slow)
 

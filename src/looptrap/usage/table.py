@@ -55,10 +55,10 @@ _ADDED = ", ".join(
 )
 _ADD = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {_ADDED}"
 
-_COLUMNS = (*_KEY, *TOTAL_FIELDS)
+SPENDING_COLUMNS = (*_KEY, *TOTAL_FIELDS)
 
 # Names of the table are the stored values, `excluded` the new ones.
-_SESSION_COLUMNS = (*SessionKey._fields, *SessionUsage.__struct_fields__)
+SESSION_COLUMNS = (*SessionKey._fields, *SessionUsage.__struct_fields__)
 _ADD_SESSION = f"""
     ON CONFLICT (caller, project, session) DO UPDATE SET
         first = least(session.first, excluded.first),
@@ -86,7 +86,7 @@ _SPENDER = ", ".join(UsageKey._fields)
 # An hour has one row for all instances; the first minute of it begins with it.
 _MINUTES = "start >= :hour AND start < :next AND (start > :hour OR instance <> '')"
 _ROLL_UP = (
-    f"INSERT INTO spending ({', '.join(_COLUMNS)}) SELECT :hour, '', {_SPENDER},"
+    f"INSERT INTO spending ({', '.join(SPENDING_COLUMNS)}) SELECT :hour, '', {_SPENDER},"
     f" {', '.join(map(total, TOTAL_FIELDS))} FROM spending"
     f" WHERE {_MINUTES} GROUP BY {_SPENDER} "
 )
@@ -107,8 +107,8 @@ def session_rows(batch: UsageBatch) -> list[Row]:
 
 def put_usage(connection: Connection, spending: Sequence[Row], sessions: Sequence[Row]) -> None:
     """Add rows to those stored."""
-    connection.insert("spending", _COLUMNS, spending, _ADD)
-    connection.insert("session", _SESSION_COLUMNS, sessions, _ADD_SESSION)
+    connection.insert("spending", SPENDING_COLUMNS, spending, _ADD)
+    connection.insert("session", SESSION_COLUMNS, sessions, _ADD_SESSION)
 
 
 def roll_up_hour(connection: Connection, now: float) -> bool:
@@ -283,7 +283,7 @@ class UsageQuery:
         """Return the top sessions with a call since then, by their whole usage, descending."""
         where = "".join(f" AND {name} = :{name}" for name in only)
         rows = self._database.query(
-            f"SELECT {', '.join(_SESSION_COLUMNS)} FROM session WHERE last >= :since{where}"
+            f"SELECT {', '.join(SESSION_COLUMNS)} FROM session WHERE last >= :since{where}"
             f" ORDER BY {_expression(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
             {**only, "since": since, "minute": self._minute(), "limit": limit},
         )

@@ -33,7 +33,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 
 _COLUMNS = ", ".join(AuditEntry.__struct_fields__)
-_WRITTEN = AuditEntry.__struct_fields__[1:]
+WRITTEN_ENTRY_COLUMNS = AuditEntry.__struct_fields__[1:]
 
 
 class AuditLog:
@@ -90,7 +90,7 @@ class AuditLog:
 
 def put_entries(connection: Connection, rows: Sequence[Row]) -> None:
     """Write rows."""
-    connection.insert("audit", _WRITTEN, rows)
+    connection.insert("audit", WRITTEN_ENTRY_COLUMNS, rows)
 
 
 def drop_entries(connection: Connection, before: float, limit: int) -> int:
