@@ -163,7 +163,7 @@ class PostgresPool:
         raw = psycopg.connect(
             self._url,
             autocommit=True,
-            # A pooler between may hand out another session for each transaction.
+            # A pooler between may not know of prepared statements.
             prepare_threshold=None,
             **self._options(),  # type: ignore[arg-type]
         )
