@@ -153,3 +153,14 @@ def postgres_server(**settings):
         yield one.start()
     finally:
         one.close()
+
+
+def standby_of(primary):
+    """Return a server that follows another one, started."""
+    standby = PostgresServer.__new__(PostgresServer)
+    standby.__dict__.update(primary.__dict__, process=None, port=free_port(), _names=count(1))
+    standby.folder = Path(tempfile.mkdtemp(prefix="lt-pg-"))
+    if standby._as_owner:
+        shutil.chown(standby.folder, OWNER, OWNER)
+    standby._run("pg_basebackup", "-d", primary.url(), "-D", standby.data, "-R", "-c", "fast")
+    return standby.start()

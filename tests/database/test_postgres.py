@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from tests.database.postgres_server import postgres_server
+from tests.database.postgres_server import postgres_server, standby_of
 from tests.incident.history.keeping import ids, incident, opened_history
 from tests.store.serving import until
 
@@ -322,3 +322,33 @@ def test_a_slow_statement_is_ended_by_the_server(open_database, url):
     with pytest.raises(DatabaseError, match="statement timeout"):
         database.query("SELECT pg_sleep(5)")
     assert database.query("SELECT 1") == [(1,)]
+
+
+def test_after_a_failover_the_new_primary_is_written(open_database, own_server):
+    own_server.execute("CREATE SCHEMA looptrap")
+    standby = standby_of(own_server)
+    try:
+        hosts = f"127.0.0.1:{standby.port},127.0.0.1:{own_server.port}"
+        url = own_server.url("looptrap").replace(f"127.0.0.1:{own_server.port}", hosts)
+        database = open_database(url, timeout=2)
+        assert database.query("SELECT inet_server_port()") == [(own_server.port,)]
+        until(lambda: standby.execute("SELECT to_regclass('looptrap.meta')")[0][0])
+        own_server.kill()
+        assert not succeeds(lambda: database.query("SELECT 1"))
+        standby.execute("SELECT pg_promote()")
+        until(lambda: succeeds(lambda: database.execute("DELETE FROM spool")))
+        assert database.query("SELECT inet_server_port()") == [(standby.port,)]
+    finally:
+        standby.close()
+
+
+def test_a_primary_that_becomes_a_standby_is_left(open_database, own_server):
+    database = open_database(own_server.url())
+    database.execute("DELETE FROM spool")
+    own_server.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+    own_server.execute("SELECT pg_reload_conf()")
+    until(lambda: not succeeds(lambda: database.execute("DELETE FROM spool")))
+    assert not succeeds(lambda: database.execute("DELETE FROM spool"))
+    own_server.execute("ALTER SYSTEM RESET default_transaction_read_only")
+    own_server.execute("SELECT pg_reload_conf()")
+    until(lambda: succeeds(lambda: database.execute("DELETE FROM spool")))
