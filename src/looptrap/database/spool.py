@@ -55,9 +55,11 @@ class Spool:
         """Make a spool in a folder; raise OSError if that cannot be done."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = token_hex(8)
-        lock = _locked(folder / (name + LOCK_ENDING))
-        if lock is None:
-            raise OSError(errno.EAGAIN, "locked by another process")
+        # Under its name only once it is locked: another process would take it for abandoned.
+        unlocked = folder / f"{name}.new"
+        lock = os.open(unlocked, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        unlocked.rename(folder / (name + LOCK_ENDING))
         return cls(folder, name, lock, max_size)
 
     @classmethod
@@ -143,7 +145,10 @@ class Spool:
 
 def _locked(path: Path) -> int | None:
     """Return a descriptor that has the file locked; None if another process has."""
-    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

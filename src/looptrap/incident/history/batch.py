@@ -80,10 +80,7 @@ class StorableBatch(msgspec.Struct, array_like=True):
                     )
                 }.values()
             ),
-            deliveries=sorted(
-                rows.encode(batch.events, lambda one: outbox.delivery_rows(one, now)),
-                key=lambda row: row[:2],
-            ),
+            deliveries=rows.encode(batch.events, lambda one: outbox.delivery_rows(one, now)),
             spending=table.spending_rows(instance, usage),
             sessions=table.session_rows(usage),
             breaches=breach_rows(usage.breaches),
@@ -105,7 +102,7 @@ class StorableBatch(msgspec.Struct, array_like=True):
     def put(self, connection: Connection) -> None:
         """Write the rows: a delivery that exists is left alone, usage is added to what is there."""
         incidents = {row[0] for row in self.parts} | {row[1] for row in self.annotations}
-        connection.lock(list(incidents))
+        connection.lock([*incidents, *(row[0] for row in self.deliveries)])
         if self.parts:
             parts = [(part, row) for row in self.parts for part in read_parts(row[-1:])]
             incident_table.put_parts(connection, parts)

@@ -106,6 +106,8 @@ class IncidentHistory:
         else:
             self._open_file()
         self.instance = f"{self.id}.{token_hex(4)}"
+        with suppress(DatabaseError):
+            self.beat()
 
     def _open_shared(self) -> None:
         try:

@@ -56,6 +56,7 @@ def _end_leases(connection: Connection, now: float) -> int:
     )
     return connection.execute(
         "UPDATE letter SET due = ?, owner = '', lease_until = 0"
-        f" WHERE state = 'pending' AND owner <> '' AND owner NOT IN ({ALIVE})",
+        " WHERE state = 'pending' AND owner IN (SELECT id FROM instance"
+        f" WHERE seen <= now() - interval '{ALIVE_S:g} seconds')",
         (now,),
     ).rowcount
