@@ -34,11 +34,12 @@ def programs():
 class PostgresServer:
     """A server on a Unix socket and a port of 127.0.0.1, in a folder of its own."""
 
-    def __init__(self, *, port=None, password=None):
+    def __init__(self, *, port=None, password=None, host="127.0.0.1"):
         self.programs = programs()
         self.folder = Path(tempfile.mkdtemp(prefix="lt-pg-"))
         self.port = free_port() if port is None else port
         self.password = password
+        self.host = host
         self.process = None
         self._names = count(1)
         self._as_owner = {"user": OWNER, "group": OWNER} if os.getuid() == 0 else {}
@@ -62,13 +63,13 @@ class PostgresServer:
         given = self.password if password is None else password
         entry = f"{user}:{given}" if given else user
         options = f"?options=-csearch_path%3D{schema}" if schema else ""
-        return f"postgresql://{entry}@{host or '127.0.0.1'}:{self.port}/{database}{options}"
+        return f"postgresql://{entry}@{host or self.host}:{self.port}/{database}{options}"
 
     def start(self, *settings):
         """Run it, and wait until it answers."""
         command = [self.programs / "postgres", "-D", self.data, "-p", str(self.port)]
         for one in (*FAST, f"unix_socket_directories={self.folder}", "max_connections=200",
-                    "listen_addresses=127.0.0.1", *settings):  # fmt: skip
+                    f"listen_addresses={self.host}", *settings):  # fmt: skip
             command += ["-c", one]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(

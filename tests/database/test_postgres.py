@@ -1,6 +1,10 @@
 """A real PostgreSQL: what is followed, who may use it, and what is refused with nothing changed."""
 
+import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from contextlib import suppress
@@ -352,3 +356,47 @@ def test_a_primary_that_becomes_a_standby_is_left(open_database, own_server):
     own_server.execute("ALTER SYSTEM RESET default_transaction_read_only")
     own_server.execute("SELECT pg_reload_conf()")
     until(lambda: succeeds(lambda: database.execute("DELETE FROM spool")))
+
+
+FOLLOWS_A_NAME = """
+    import sys, time
+    from looptrap.database.postgres import PostgresDatabase
+    from looptrap.errors import DatabaseError
+    database = PostgresDatabase(sys.argv[1], "ours", timeout=2)
+    database.open()
+    while True:
+        try:
+            database.execute("DELETE FROM spool")
+            [(host,)] = database.query("SELECT host(inet_server_addr())")
+            print(host, flush=True)
+        except DatabaseError:
+            print("away", flush=True)
+        time.sleep(0.1)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, for an /etc/hosts of its own")
+def test_a_name_that_leads_to_another_server_is_followed(needs, tmp_path):
+    unshare = needs("unshare", "util-linux")
+    hosts, script = tmp_path / "hosts", tmp_path / "follow.py"
+    script.write_text(textwrap.dedent(FOLLOWS_A_NAME))
+    with postgres_server() as first, postgres_server(port=first.port, host="127.0.0.2") as second:
+        for server in (first, second):
+            server.execute("CREATE SCHEMA looptrap")
+        hosts.write_text("127.0.0.1 database.test\n")
+        url = first.url("looptrap", host="database.test")
+        process = subprocess.Popen(
+            [unshare, "-m", "sh", "-c", 'mount --bind "$1" /etc/hosts && exec "$2" "$3" "$4"',
+             "sh", hosts, sys.executable, script, url],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            assert process.stdout.readline() == "127.0.0.1\n"
+            with hosts.open("r+") as file:
+                file.write("127.0.0.2")
+            first.kill()
+            lines = iter(process.stdout.readline, "127.0.0.2\n")
+            assert {"away\n", "127.0.0.1\n"} >= set(lines)
+        finally:
+            process.kill()
+            process.communicate()

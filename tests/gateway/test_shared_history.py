@@ -47,7 +47,7 @@ async def test_each_shows_the_incidents_of_all_and_people_hear_of_each_once(star
         found = await kept(two, refused=4)
         assert incidents(one) == [found]
         await until(lambda: receiver.got)
-        await until(lambda: one.app.recorder.outbox_counts.get("delivered") == 1)
+        await until(lambda: one.app.recorder.history.outbox.counts()["delivered"] == 1)
         assert heard(receiver) == [("loop.detected", "detected")]
         assert len(receiver.got) == 1
 

@@ -140,7 +140,7 @@ class IncidentRecorder:
         self.false_alarms = 0
         """Incidents labelled a false alarm on this instance."""
         self.outbox_counts: Mapping[str, int] = {}
-        """Deliveries by state, as last counted."""
+        """Pending and dead deliveries, as last counted."""
         self.history = IncidentHistory(
             config.history,
             config.incidents,
@@ -374,7 +374,7 @@ class IncidentRecorder:
 
     def _upkeep(self) -> None:
         """Read what is asked for often, so that nobody has to wait for the database."""
-        self.outbox_counts = self.history.outbox.counts()
+        self.outbox_counts = self.history.outbox.undelivered()
         now = self._clock()
         if self.history.is_shared and self._store is None and now >= self._next_look:
             self._closing.extend(self.history.closed_since(self._next_look - CLOSED_LOOKBACK_S))

@@ -162,6 +162,13 @@ class Outbox:
         )
         return float(rows[0][0]) if rows else None
 
+    def undelivered(self) -> dict[str, int]:
+        """Return the numbers of pending and dead deliveries: it costs little in a long history."""
+        rows = self._database.query(
+            "SELECT state, count(*) FROM letter WHERE state IN ('pending', 'dead') GROUP BY state"
+        )
+        return {"pending": 0, "dead": 0, **dict(rows)}
+
     def counts(self) -> dict[str, int]:
         """Return the number of deliveries in each state."""
         rows = self._database.query("SELECT state, count(*) FROM letter GROUP BY state")
