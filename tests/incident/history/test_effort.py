@@ -72,8 +72,8 @@ def long():
     ],
     ids=["the first page", "a later page", "open ones", "closed ones", "of a caller", "since",
          "by id", "by the beginning of ids", "to go on with", "changes", "the last change",
-         "next due", "next due of no channel", "lease", "undelivered", "dead letters", "delivered letters", "put",
-         "sweep"],
+         "next due", "next due of no channel", "lease", "undelivered", "dead letters",
+         "delivered letters", "put", "sweep"],
 )  # fmt: skip
 def test_the_length_of_the_history_does_not_matter(short, long, ask):
     assert steps(long, ask) <= 2 * steps(short, ask) + 5
