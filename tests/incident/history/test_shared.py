@@ -15,7 +15,7 @@ from tests.examples import examples
 from tests.incident.history.keeping import NOON, Clock, event, ids, incident, outgoing
 from tests.store.serving import until
 
-from looptrap.errors import DatabaseError
+from looptrap.errors import ConfigError, DatabaseError
 from looptrap.incident.history import (
     HistoryWriter,
     IncidentHistory,
@@ -460,3 +460,25 @@ def drained(writer, now):
     now[0] += 2
     writer.drain_once()
     return not writer.is_failing or not writer._drainer.is_failing
+
+
+def test_a_version_that_may_not_write_any_more_keeps_what_it_records(start, url, postgres):
+    history = start()
+    history.write(spent(5))
+    meta = f"{url.rpartition('%3D')[2]}.meta"
+    postgres.execute(f"UPDATE {meta} SET value = '99' WHERE name = 'oldest_writer'")
+    with pytest.raises(DatabaseError, match="migrated by a later Looptrap") as caught:
+        history.spool.drain()
+    assert caught.value.is_final
+    assert history.spool.waiting == 1
+    assert cost(history) == 0  # it still reads
+    postgres.execute(f"UPDATE {meta} SET value = '1' WHERE name = 'oldest_writer'")
+    history.spool.drain()
+    assert cost(history) == 5
+
+
+def test_a_spool_that_cannot_be_made_prevents_a_start(tmp_path, url):
+    (tmp_path / "file").touch()
+    spool = SpoolSettings(str(tmp_path / "file" / "spool"))
+    with pytest.raises(ConfigError, match=r"history_spool: .*cannot write there"):
+        IncidentHistory(url, IncidentSettings(), spool=spool).open()
