@@ -316,6 +316,9 @@ Cursor has no settings file for this, and its own models cannot be guarded. For 
   2. Enter your OpenAI API key, and switch it on.
   3. Switch on "Override OpenAI Base URL", and enter {openai}.
 
+The override applies to all models of OpenAI, those of a Cursor plan too: switch it off to use
+these. It does not apply to Tab completions.
+
 Cursor's servers send these calls, so they must be able to reach the gateway: an address of this
 machine alone does not work. Give the gateway a public address with TLS, and gateway keys.""",
     ),
@@ -330,7 +333,13 @@ Each extension of VS Code has its own settings:
   Continue        in ~/.continue/config.yaml, for each model:
                     apiBase: {openai}    (provider openai)
                     apiBase: {anthropic}/v1    (provider anthropic)
-  GitHub Copilot  its models are called by GitHub's servers: these calls cannot be guarded""",
+  GitHub Copilot  with a key of yours (VS Code 1.122 or newer): run "Chat: Manage Language
+                  Models", select Add Models > Custom Endpoint, and give each model a URL:
+                    {openai}/chat/completions    (API type Chat Completions)
+                    {openai}/responses    (API type Responses)
+                    {anthropic}/v1/messages    (API type Messages)
+                  Copilot's own models are called by GitHub's servers: these calls cannot be
+                  guarded""",
     ),
 )
 """One row for each program."""
