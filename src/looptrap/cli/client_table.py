@@ -130,20 +130,31 @@ _AUTH_TYPE = ("security", "auth", "selectedType")
 _GEMINI_SETTINGS = "~/.gemini/settings.json"
 
 
+def _gemini_login(user: UserFiles) -> str:
+    """Return the login that the user has chosen; "" for none."""
+    for name in ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"):
+        if user.env.get(name) == "true":
+            return name
+    return user.value(_GEMINI_SETTINGS, _AUTH_TYPE)
+
+
+def _lacks_gemini_login(user: UserFiles) -> bool:
+    """Return whether there is a key, and no login is chosen: then it refuses a base URL."""
+    key = user.env.get("GEMINI_API_KEY") or user.value("~/.gemini/.env", ("GEMINI_API_KEY",))
+    return bool(key) and not _gemini_login(user)
+
+
 def _gemini_warnings(user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
-    chosen = user.value(_GEMINI_SETTINGS, _AUTH_TYPE)
-    if chosen not in ("", "gemini-api-key") or any(
-        user.env.get(name) == "true"
-        for name in ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")
-    ):
+    login = _gemini_login(user)
+    if login not in ("", "gemini-api-key"):
         yield (
             "calls pass the gateway only with an API key, not with a Google login (Code Assist) or"
             " Vertex AI"
         )
-    elif not chosen:
+    elif not login and not _lacks_gemini_login(user):
         yield (
-            f"{_GEMINI_SETTINGS} chooses no login, without which a base URL is refused: run"
-            " `looptrap setup gemini --write` once"
+            f"there is no GEMINI_API_KEY, and {_GEMINI_SETTINGS} chooses no login: with a base URL"
+            " it needs both"
         )
 
 
@@ -251,6 +262,7 @@ PROGRAMS = (
         file="~/.gemini/.env",
         entries=_fixed({("GOOGLE_GEMINI_BASE_URL",): GEMINI}),
         missing_entries={_GEMINI_SETTINGS: {_AUTH_TYPE: "gemini-api-key"}},
+        cannot_run_without=_lacks_gemini_login,
         warnings=_gemini_warnings,
     ),
     ClientProgram(

@@ -471,8 +471,8 @@ class RunFitting:
                 return
         ending = b""
         if self._latest_run is not None:
-            latest, *others = map(_rounds_in, recalled[2 * count :])
-            if ending := self._ending(latest):
+            ended, *others = map(_rounds_in, recalled[2 * count :])
+            if ending := self._ending(ended):
                 latest_before_s = max([one[-1].seconds for one in others if one], default=0)
                 self.restarts = self._latest_run.count_restarts(ending, latest_before_s)
         self._start_run(self._first_rounds(), ending)
