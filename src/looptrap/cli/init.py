@@ -112,7 +112,9 @@ def init(
 
 
 def _ask_providers() -> tuple[str, ...]:
-    click.echo(f"Which providers do calls go to? Of {', '.join(provider_names())}.")
+    click.echo("Which providers do calls go to? One or more of")
+    click.echo(f"  {', '.join(provider_names())}".replace(", deepseek", ",\n  deepseek"))
+    click.echo("(google is Gemini in the dialect of OpenAI)")
 
     def read(text: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(text.replace(",", " ").split()))
