@@ -113,7 +113,8 @@ def init(
 
 def _ask_providers() -> tuple[str, ...]:
     click.echo("Which providers do calls go to? One or more of")
-    click.echo(f"  {', '.join(provider_names())}".replace(", deepseek", ",\n  deepseek"))
+    names = ", ".join(provider_names())
+    click.echo(click.wrap_text(names, initial_indent="  ", subsequent_indent="  "))
     click.echo("(google is Gemini in the dialect of OpenAI)")
 
     def read(text: str) -> tuple[str, ...]:
