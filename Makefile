@@ -67,7 +67,7 @@ audit: $(AUDIT_STAMP)  ## Versions, licences and known vulnerabilities of what r
 lock: $(LOCK_STAMP)  ## Pin what runs with Looptrap anew, with hashes, in requirements.lock
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	| $(BIN)/uv pip compile pyproject.toml - --upgrade --universal --python-version 3.11 --generate-hashes \
-		$(addprefix --extra ,embedded jwt apprise otel) --no-header --no-annotate --quiet --output-file requirements.lock
+		$(addprefix --extra ,embedded jwt apprise otel postgres) --no-header --no-annotate --quiet --output-file requirements.lock
 
 sbom: $(DEV_STAMP)  ## Write what runs with Looptrap as CycloneDX into sbom.cdx.json
 	$(BIN)/python -m fuzz.sbom --output sbom.cdx.json

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-EXTRAS = ("embedded", "jwt", "apprise", "otel")
+EXTRAS = ("embedded", "jwt", "apprise", "otel", "postgres")
 """What people may install with it, to run it."""
 
 _PERMISSIVE = re.compile(
@@ -32,6 +32,9 @@ _PERMISSIVE = re.compile(
     r"|Unlicense|CC0)\b",
     re.IGNORECASE,
 )
+LINKED_ONLY = ("psycopg", "psycopg-binary")
+"""Of an extra, under the LGPL: used as they are, they ask nothing of Looptrap (ADR 24)."""
+
 TIMEOUT = 300
 
 
@@ -45,7 +48,8 @@ class Dependency(NamedTuple):
     @property
     def is_permissive(self) -> bool:
         """Whether whoever uses or changes Looptrap owes its authors no source."""
-        return _PERMISSIVE.search(self.licence) is not None
+        is_linked_only = self.name in LINKED_ONLY and self.licence.startswith("LGPL")
+        return is_linked_only or _PERMISSIVE.search(self.licence) is not None
 
 
 class Installed(NamedTuple):

@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 from collections.abc import Sequence
+from glob import glob
 from typing import NoReturn
 
 import pytest
@@ -29,7 +30,9 @@ SLOW_PATHS = (
 def pytest_collection_modifyitems(items):
     """Mark as slow the tests of slow paths, and all that drive a part that PyPI does not have."""
     for item in items:
-        if "find_part" in item.fixturenames or item.nodeid.startswith(SLOW_PATHS):
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        is_of_part = "find_part" in item.fixturenames or "postgres" in values
+        if is_of_part or item.nodeid.startswith(SLOW_PATHS):
             item.add_marker(pytest.mark.slow)
 
 
@@ -52,8 +55,9 @@ def find_part():
     def find(programs: Sequence[str], package: str) -> str:
         places = f"{os.environ['PATH']}:/usr/sbin"
         for program in programs:
-            if (path := shutil.which(program, path=places)) is not None:
-                return path
+            found = shutil.which(program, path=places) or next(iter(glob(program)), None)  # noqa: PTH207
+            if found is not None:
+                return found
         skip_without_part(f"{programs[0]} is missing: install the package {package}")
 
     return find
@@ -64,6 +68,16 @@ def skip_without_part(line: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(line)
     pytest.skip(line)
+
+
+@pytest.fixture(scope="session")
+def postgres(find_part):
+    """Return a PostgreSQL that all tests of this process share, each in a schema of its own."""
+    find_part(["initdb", "/usr/lib/postgresql/*/bin/initdb"], "postgresql")
+    from tests.database.postgres_server import postgres_server
+
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

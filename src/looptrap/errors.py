@@ -2,6 +2,7 @@
 
 LooptrapError
 ├── ConfigError          the configuration cannot be used; lists every mistake at once
+├── DatabaseError        the history cannot be read or written, for now
 ├── CallError            a call handed to the library cannot be read
 ├── RefusedError         the call was refused; which of these it is says why
 │   ├── LoopDetectedError    the agent is going in circles
@@ -41,6 +42,19 @@ class ConfigError(LooptrapError):
     def __init__(self, problems: Sequence[Problem] | str) -> None:
         self.problems = [Problem("", problems)] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+class DatabaseError(LooptrapError):
+    """The history cannot be read or written, for now; the message says why."""
+
+    def __init__(self, message: str, *, is_final: bool = False, is_refusal: bool = False) -> None:
+        """`is_final`: waiting does not help, a person has to do something.
+
+        `is_refusal`: these values will never be taken, others are.
+        """
+        super().__init__(message)
+        self.is_final = is_final
+        self.is_refusal = is_refusal
 
 
 class CallError(LooptrapError):

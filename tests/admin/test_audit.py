@@ -1,11 +1,11 @@
 """The audit for operators: every change, who made it, and what was there before."""
 
-import sqlite3
-
 import pytest
 from tests.admin.looping import PATH as INCIDENTS
 from tests.admin.looping import incident, loop
 from tests.admin.operating import operating, told
+
+from looptrap.errors import DatabaseError
 
 PATH = "/api/v1/audit"
 
@@ -107,7 +107,7 @@ async def test_where_it_cannot_be_written_the_change_is_made_and_the_log_says_so
     here, operator = running
 
     def broken(*_, **__):
-        raise sqlite3.OperationalError("disk I/O error")
+        raise DatabaseError("disk I/O error")
 
     monkeypatch.setattr(here.app.recorder.history.audit, "add", broken)
     made = await told(operator, "PUT", "/api/v1/tools/ls", json={"exempt": True})

@@ -1,7 +1,6 @@
 """Events for operators: what happens is told while it does, to those who listen and keep up."""
 
 import asyncio
-import sqlite3
 import time
 from contextlib import AsyncExitStack
 
@@ -20,6 +19,7 @@ from looptrap.admin.event_stream import (
     EventFeed,
     EventSubscriber,
 )
+from looptrap.errors import DatabaseError
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ async def test_a_history_that_cannot_be_read_for_a_while_ends_nothing(running, m
 
     def broken():
         failed.append(1)
-        raise sqlite3.OperationalError("disk I/O error")
+        raise DatabaseError("disk I/O error")
 
     async with listening(operator) as ear:
         with monkeypatch.context() as patched:

@@ -173,7 +173,7 @@ class TestAllWorkers:
         status = await self.told(operator, "status")
         assert status["workers"] == {"size": 2, "serving": 2}
         assert status["can_write"] is True
-        crew.apps[1].app.recorder.writer.is_failing = True
+        crew.apps[1].app.recorder.writer._is_failing = True
         status = await self.told(operator, "status")
         assert status["history"]["is_writing"] is False
         assert status["notices"][0]["code"] == "history_stuck"

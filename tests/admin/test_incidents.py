@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 import time
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -11,6 +10,7 @@ from tests.admin.operating import operating, told
 from tests.gateway.serving import JSON, chat, until
 from tests.store.serving import server
 
+from looptrap.errors import DatabaseError
 from looptrap.incident.model import Incident
 
 PATH = "/api/v1/incidents"
@@ -199,7 +199,7 @@ async def test_a_history_that_cannot_be_read_is_503_in_words(running, monkeypatc
     here, operator = running
 
     def broken(*_, **__):
-        raise sqlite3.OperationalError("disk I/O error")
+        raise DatabaseError("disk I/O error")
 
     for name in ("incidents", "incident", "changes", "last_change"):
         monkeypatch.setattr(here.app.recorder.history, name, broken)

@@ -125,7 +125,8 @@ class Numbers:
     """What a gateway with two channels might say of its incidents."""
 
     tracker = SimpleNamespace(open=2, opened=7, saved=12_400_000_000)
-    writer = SimpleNamespace(written=9, failed=3)
+    writer = SimpleNamespace(written=9, failed=3, is_failing=True)
+    history = SimpleNamespace(spool=SimpleNamespace(waiting=12, size=3_400))
     dropped, lost, false_alarms = 1, 5, 4
     deliverer = SimpleNamespace(
         deliveries={("ops", "delivered"): 5, ("ops", "dead"): 1, ("slack", "delivered"): 6}
@@ -144,6 +145,9 @@ async def test_incidents_alerts_and_indicators_are_told(here, monkeypatch):
     assert found["looptrap_sightings_dropped_total",] == 1
     assert found["looptrap_history_writes_total", "written"] == 9
     assert found["looptrap_history_writes_total", "failed"] == 3
+    assert found["looptrap_history_degraded",] == 1
+    assert found["looptrap_history_spool_batches",] == 12
+    assert found["looptrap_history_spool_bytes",] == 3_400
     assert found["looptrap_history_writes_total", "lost"] == 5
     assert found["looptrap_alerts_total", "ops", "dead"] == 1
     assert found["looptrap_alerts_total", "slack", "delivered"] == 6

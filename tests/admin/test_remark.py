@@ -241,9 +241,9 @@ async def test_what_is_said_while_the_history_cannot_be_written_is_refused(runni
     await until(lambda: not here.app.recorder.writer.waiting)
 
     def broken(*_, **__):
-        import sqlite3
+        from looptrap.errors import DatabaseError
 
-        raise sqlite3.OperationalError("disk I/O error")
+        raise DatabaseError("disk I/O error")
 
     monkeypatch.setattr(here.app.recorder.history, "put", broken)
     error = (await said(operator, one, "label", {"label": "confirmed"}, status=503))["error"]

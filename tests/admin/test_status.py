@@ -30,7 +30,8 @@ async def test_a_gateway_tells_what_it_is_and_that_nothing_has_come(tmp_path):
         assert status["mode"] == "enforce"
         assert status["store"] == {"kind": "memory", "is_degraded": False}
         assert status["history"] == {
-            "path": str(tmp_path / "history.db"), "is_writing": True, "failed": 0, "lost": 0
+            "kind": "file", "path": str(tmp_path / "history.db"), "is_writing": True, "failed": 0,
+            "lost": 0, "waiting": 0,
         }  # fmt: skip
         assert status["listen"] == f"127.0.0.1:{here.port}"
         assert status["upstream"] == here.provider.url
@@ -156,7 +157,7 @@ async def test_alerts_that_were_given_up_are_counted(tmp_path):
 
 async def test_a_history_that_cannot_be_written_is_bad(tmp_path):
     async with operating(tmp_path) as (here, operator):
-        here.app.recorder.writer.is_failing = True
+        here.app.recorder.writer._is_failing = True
         status = await status_of(operator)
         assert status["history"]["is_writing"] is False
         notice = status["notices"][0]

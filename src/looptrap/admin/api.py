@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from looptrap.database.database import Page
-from looptrap.errors import ConfigError, Problem
+from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.incident.alert.message import timestamp
 from looptrap.schema import Field, Kind, Moment, Number, Table, Text, from_text, read
 from looptrap.schema.kind import refuse
@@ -192,7 +191,7 @@ def history_errors() -> Iterator[None]:
     """Raise HistoryUnavailableError where the history cannot be used inside."""
     try:
         yield
-    except (sqlite3.Error, OSError, ConfigError) as error:
+    except (DatabaseError, OSError, ConfigError) as error:
         raise HistoryUnavailableError(error) from None
 
 

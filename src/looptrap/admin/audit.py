@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 from typing import Any, TypedDict
 from urllib.parse import unquote
 
@@ -12,6 +11,7 @@ from looptrap.admin.api import CURSOR, LIMIT, ApiRequest, fields, iso_time, quer
 from looptrap.admin.auth import OPERATOR
 from looptrap.admin.operation import Api, get
 from looptrap.admin.operator import ADMIN_NAME
+from looptrap.errors import DatabaseError
 from looptrap.gateway.app import App
 
 SOURCE_HEADER, OPERATOR_HEADER = "X-Looptrap-Source", "X-Looptrap-Operator"
@@ -69,5 +69,5 @@ async def record_change(
     change = {"by": by, "source": source, "before": before, "after": after}
     try:
         await asyncio.to_thread(app.recorder.history.audit.add, what, target, **change)
-    except (sqlite3.Error, OSError) as error:
+    except (DatabaseError, OSError) as error:
         log.error("the audit lacks a %s: %s", what, error)

@@ -233,8 +233,10 @@ class EventFeed:
         history = self._app.recorder.history
         found, last = incident_changes(history, self._last_change, MAX_INCIDENTS_PER_POLL)
         latest = history.last_change()
-        # Past `last` there may be more than one poll sends; before it, a history that began anew.
-        self._last_change = latest
+        # Past `last` is what has changed since, or more than one poll sends, which is left out;
+        # before it, a history that began anew.
+        is_whole = len(found) < MAX_INCIDENTS_PER_POLL
+        self._last_change = min(last, latest) if is_whole else latest
         frames = _incident_frames(found, min(last, latest))
         for entry in history.audit.since(self._last_entry):
             self._last_entry = entry.number

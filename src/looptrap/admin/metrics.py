@@ -73,6 +73,9 @@ HELP_TEXTS = {
     "false_alarms": "Incidents that somebody marked as a false alarm.",
     "sightings_dropped": "Sightings dropped from a full queue.",
     "history_writes": "Incidents written to the history, failed writes, and lost records.",
+    "history_degraded": "Whether the history cannot be written for now.",
+    "history_spool_batches": "Batches that wait on disk for PostgreSQL.",
+    "history_spool_bytes": "Bytes that wait on disk for PostgreSQL.",
     "alerts": "Alerts, by channel and outcome.",
     "outbox": "Alerts that wait, and those that were given up.",
     "indicator": "Leading indicators: the value of the worst scope.",
@@ -259,6 +262,10 @@ def _incident_metrics(recorder: IncidentRecorder) -> Iterator[Metric]:
     writer = recorder.writer
     writes = {("written",): writer.written, ("failed",): writer.failed, ("lost",): recorder.lost}
     yield _counter("history_writes", writes, "outcome")
+    yield _gauge("history_degraded", int(writer.is_failing))
+    spool = recorder.history.spool
+    yield _gauge("history_spool_batches", spool.waiting if spool is not None else 0)
+    yield _gauge("history_spool_bytes", spool.size if spool is not None else 0)
     yield _counter("alerts", dict(recorder.deliverer.deliveries), "channel", "outcome")
     outbox = {(state,): recorder.outbox_counts.get(state, 0) for state in ("pending", "dead")}
     yield _gauge("outbox", outbox, "state")

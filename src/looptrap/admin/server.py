@@ -152,7 +152,8 @@ class AdminServer:
     async def _readiness(self) -> Readiness:
         if self._app.server.draining:
             return "stopping"
-        return "degraded" if self._app.gateway.judge.is_degraded else "ready"
+        is_degraded = self._app.gateway.judge.is_degraded or self._app.recorder.writer.is_failing
+        return "degraded" if is_degraded else "ready"
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         body = await self._exposition()

@@ -13,7 +13,9 @@ from looptrap.admin.operation import Api, get
 from looptrap.config import Config
 from looptrap.config.description import of_kill_switch
 from looptrap.config.kind import MEMORY, Address, StorePlace
+from looptrap.database.place import is_postgres, shown_place
 from looptrap.gateway.app import App
+from looptrap.incident.recorder import IncidentRecorder
 from looptrap.money.budget_meter import Account
 from looptrap.money.price import dollars_in_words
 from looptrap.schema.wording import escaped, listed
@@ -47,10 +49,12 @@ class StoreView(TypedDict):
 class HistoryView(TypedDict):
     """The history of incidents and spending, and whether it can be written."""
 
+    kind: Literal["memory", "file", "postgresql"]
     path: str
     is_writing: bool
     failed: int
     lost: int
+    waiting: int
 
 
 class WorkersView(TypedDict):
@@ -124,12 +128,7 @@ async def gateway_status(app: App) -> SharedStatus:
         "now": iso_time(app.gateway.clock()),
         "mode": detection_mode(config),
         "store": _store(app),
-        "history": {
-            "path": app.config.history,
-            "is_writing": not recorder.writer.is_failing,
-            "failed": recorder.writer.failed,
-            "lost": recorder.lost,
-        },
+        "history": _history(app.config.history, recorder),
         "draining": app.server.draining,
         "listen": str(Address(*listen) if listen else config.gateway.listen),
         "upstream": config.gateway.upstream,
@@ -151,6 +150,18 @@ def detection_mode(config: Config) -> DetectionMode:
     if len(modes) == 2:
         return "mixed"
     return "shadow" if modes == {"shadow"} else "enforce"
+
+
+def _history(place: str, recorder: IncidentRecorder) -> HistoryView:
+    spool = recorder.history.spool
+    return {
+        "kind": "postgresql" if is_postgres(place) else "file" if place else "memory",
+        "path": shown_place(place),
+        "is_writing": not recorder.writer.is_failing,
+        "failed": recorder.writer.failed,
+        "lost": recorder.lost,
+        "waiting": spool.waiting if spool is not None else 0,
+    }
 
 
 def _store(app: App) -> StoreView:
@@ -200,12 +211,24 @@ def _of_process(app: App) -> Notices:
 
 def _of_records(app: App) -> Notices:
     if app.recorder.writer.is_failing:
-        path = app.gateway.runtime.config.history
+        path = escaped(shown_place(app.config.history))
+        spool = app.recorder.history.spool
         message = (
-            f"The history {escaped(path)} cannot be written. Calls are guarded as before, but new"
+            f"The history {path} cannot be written. Calls are guarded as before, but new"
             " incidents and spending wait in memory and alerts are late. Look for a full disk or"
             " missing permissions; the log has the reason."
         )
+        if spool is not None:
+            message = (
+                f"The history {path} cannot be reached. Calls are guarded as before, but what is"
+                f" here may be old, and alerts are late. {spool.waiting:,} batches wait in"
+                f" {escaped(app.config.history_spool)} and follow by themselves. Look whether"
+                " PostgreSQL runs and can be reached from here; the log has the reason."
+            )
+            if spool.is_full:
+                message += (
+                    " There is no more room: what comes now waits in memory, which is bounded."
+                )
         yield "bad", "history_stuck", message
     if lost := app.recorder.lost:
         message = (

@@ -255,6 +255,7 @@ def _merge_status(answers: Sequence[GatewayStatus]) -> GatewayStatus:
             "is_writing": all(one["is_writing"] for one in histories),
             "failed": sum(one["failed"] for one in histories),
             "lost": sum(one["lost"] for one in histories),
+            "waiting": sum(one["waiting"] for one in histories),
         },
         "draining": any(one["draining"] for one in answers),
         "notices": _merge_notices([one["notices"] for one in answers]),

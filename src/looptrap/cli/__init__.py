@@ -17,6 +17,7 @@ from looptrap.cli.config import check, presets
 from looptrap.cli.cost import cost
 from looptrap.cli.demo import demo
 from looptrap.cli.doctor import doctor
+from looptrap.cli.history import history
 from looptrap.cli.incidents import incidents
 from looptrap.cli.init import init
 from looptrap.cli.keys import keys
@@ -55,6 +56,7 @@ for _command in (
         cost,
         demo,
         doctor,
+        history,
         incidents,
         init,
         keys,

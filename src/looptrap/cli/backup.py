@@ -32,11 +32,15 @@ def backup(file: Path, config: str | None, history: str | None, force: bool) -> 
     Example: looptrap backup /backup/looptrap-$(date +%F).db --config looptrap.toml
     """
     from looptrap.config import load
+    from looptrap.database.place import is_postgres, shown_place
     from looptrap.incident.history.backup import back_up
 
     found = load(config, env=os.environ, flags={"history": history})
     if not found.history:
         raise ConfigError('history: is "", so there is no file to copy')
+    if is_postgres(found.history):
+        place = shown_place(found.history)
+        raise ConfigError(f"history: {place} is a PostgreSQL: back it up with pg_dump")
     copy = back_up(Path(found.history), file, replace=force)
     click.echo(
         f"{escaped(str(file))}: {copy.incidents:,} incidents and {copy.alerts:,} alerts,"

@@ -20,11 +20,13 @@ from looptrap import __version__
 from looptrap.admin.alert import try_channels
 from looptrap.cli import interpreter
 from looptrap.cli.finding import Finding, Status
-from looptrap.cli.start_check import StartCheck
+from looptrap.cli.start_check import StartCheck, postgres_version
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY, Address, StorePlace
-from looptrap.database import schema
-from looptrap.errors import ConfigError, Problem
+from looptrap.database import postgres_schema
+from looptrap.database import sqlite_schema as schema
+from looptrap.database.place import is_postgres, shown_place
+from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.gateway.state_file import StateFile
 from looptrap.gateway.tls import os_error_text
 from looptrap.incident.alert.channel import make_channels
@@ -99,8 +101,11 @@ def history_findings(config: Config) -> Iterator[Finding]:
     if not config.history:
         yield Finding("history", "ok", "none is kept")
         return
-    path = Path(config.history)
-    yield _history_version(path)
+    path = Path(config.history_spool if is_postgres(config.history) else config.history)
+    if is_postgres(config.history):
+        yield from _postgres_findings(config)
+    else:
+        yield _history_version(path)
     folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent
@@ -112,6 +117,24 @@ def history_findings(config: Config) -> Iterator[Finding]:
         yield Finding("disk", status, message, remedy)
     else:
         yield Finding("disk", "ok", message)
+
+
+def _postgres_findings(config: Config) -> Iterator[Finding]:
+    """Yield the version of a shared history; what prevents a start is among the settings."""
+    place, latest = shown_place(config.history), len(postgres_schema.MIGRATIONS)
+    try:
+        found = postgres_version(config)
+    except (ConfigError, DatabaseError) as error:
+        remedy = "look whether PostgreSQL runs, and whether user, password and rights are right"
+        yield Finding("history", "problem", str(error).removeprefix("history: "), remedy)
+        return
+    if not found:
+        yield Finding("history", "ok", f"{place}: its tables are made at the start")
+    elif found < latest:
+        message = f"{place}: version {found} of {latest}, migrated at the next start"
+        yield Finding("history", "warning", message, "`pg_dump` before you upgrade")
+    else:
+        yield Finding("history", "ok", f"{place}: version {found}")
 
 
 def _history_version(path: Path) -> Finding:

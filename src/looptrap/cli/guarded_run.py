@@ -27,6 +27,7 @@ from looptrap.cli.run_process import (
     signals_held,
 )
 from looptrap.config import load
+from looptrap.database.place import shown_place
 from looptrap.schema.wording import escaped
 from looptrap.usage.savings import format_usd
 
@@ -94,7 +95,7 @@ def embedded_run(
     )
     if config.history:
         where = (
-            f"more is in {escaped(config.history)}: start `looptrap serve` here, then"
+            f"more is in {escaped(shown_place(config.history))}: start `looptrap serve` here, then"
             " `looptrap incidents list --all`"
         )
     else:

@@ -30,7 +30,9 @@ def gateway_settings_options(command: Callable[..., None]) -> Callable[..., None
     @click.option("--store", metavar="STORE", help="Where calls are counted.  [memory]")
     @preset_option
     @click.option("--state", metavar="FILE", help="Digest secret and keys.  [looptrap.state]")
-    @click.option("--history", metavar="FILE", help="Incidents and alerts.  [looptrap.db]")
+    @click.option(
+        "--history", metavar="FILE", help="Incidents and alerts, or a PostgreSQL.  [looptrap.db]"
+    )
     @click.option("--access-log", metavar="FORM", help="off, text or json.  [off]")
     @click.option(
         "--capture",

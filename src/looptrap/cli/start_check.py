@@ -13,7 +13,8 @@ from looptrap.admin.operator import configured_access
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY
 from looptrap.config.provider import ProviderSettings
-from looptrap.errors import ConfigError, Problem
+from looptrap.database.place import is_postgres, shown_place
+from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.gateway.auth import check_exposure, check_token
 from looptrap.gateway.jwt_claims import ClaimsReader
 from looptrap.gateway.runtime import token_from_env
@@ -75,6 +76,7 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
     found.problems += path_problems(config, env)
     found.problems += _placeholder_problems(config)
     attempt(read_keys)
+    attempt(lambda: found.warnings.extend(_database_warnings(config)))
     found.warnings += _key_warnings(config, env, has_keys=bool(found.keys))
     return found
 
@@ -99,13 +101,43 @@ def _check_tokens(config: Config, env: Mapping[str, str]) -> None:
         raise ConfigError(problems)
 
 
+def _database_warnings(config: Config) -> Iterator[str]:
+    """Look at a shared history without changing it; raise ConfigError if it cannot be used."""
+    if is_postgres(config.history):
+        try:
+            postgres_version(config)
+        except DatabaseError as error:
+            place = shown_place(config.history)
+            if error.is_final:
+                raise ConfigError([Problem("history", f"{place}: {error}")]) from None
+            yield f"history: {place} cannot be reached, so what is recorded waits on disk: {error}"
+
+
+def postgres_version(config: Config) -> int:
+    """Return the version of the tables of a shared history; 0 if there are none yet.
+
+    Raises ConfigError or DatabaseError if it cannot be used, or not now.
+    """
+    from looptrap.database.postgres import PostgresDatabase
+
+    database = PostgresDatabase(config.history, "", timeout=config.history_timeout)
+    try:
+        return database.check()
+    finally:
+        database.close()
+
+
 # Paths
 
 
 def path_problems(config: Config, env: Mapping[str, str]) -> Iterator[Problem]:
     """Find files and folders that the gateway could not write; nothing is made."""
     gateway = config.gateway
-    if config.history and (reason := unwritable(Path(config.history))):
+    if is_postgres(config.history):
+        folder = Path(config.history_spool)
+        if reason := unwritable(folder / "batch.spool"):
+            yield Problem("history_spool", f"{folder}: cannot write there: {reason}")
+    elif config.history and (reason := unwritable(Path(config.history))):
         yield Problem("history", f"{config.history}: cannot write there: {reason}")
     state = Path(gateway.state)
     makes_state = config.store == MEMORY and secret_from_env(env) is None

@@ -11,6 +11,7 @@ from pathlib import Path
 from secrets import token_bytes, token_hex
 from threading import Lock
 
+from looptrap.database.place import is_postgres
 from looptrap.detect.fingerprint import derived_session_of
 from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
@@ -50,7 +51,7 @@ class LocalHistory:
     @classmethod
     def open(cls, path: str | Path, settings: IncidentSettings | None = None) -> LocalHistory:
         """Return this process's history in that file; a ConfigError says why there can be none."""
-        file = os.path.realpath(path)
+        file = str(path) if is_postgres(str(path)) else os.path.realpath(path)
         with _registry_lock:
             incident_history = _open_histories.get(file)
             if incident_history is None:
@@ -64,12 +65,12 @@ class LocalHistory:
         self._history = IncidentHistory(self._path, self._settings, clock=self._clock)
         self._history.open()
         self._tracker = Tracker(
-            f"{self._history.id}.{token_hex(4)}",
+            self._history.instance,
             quiet=self._settings.quiet,
             new_id=lambda: f"inc_{int(self._clock() * 1000):011x}{token_hex(4)}",
             has_channels=False,
         )
-        for part in self._history.open_incidents():
+        for part in self._history.abandoned_incidents():
             self._tracker.merge_remote(part)
         self._writer = HistoryWriter(
             self._history, self._take_batch, on_written=self._on_written, clock=self._clock

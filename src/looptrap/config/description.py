@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from looptrap.config.kind import MEMORY, StorePlace
 from looptrap.config.provider import ProviderSettings, RouteSettings
 from looptrap.config.setting import Config
+from looptrap.database.place import shown_place
 from looptrap.detect.scope import WindowKind
 from looptrap.dialect.agent import AUTO
 from looptrap.incident.setting import DAY_S, ChannelSettings
@@ -198,7 +199,8 @@ def _history(config: Config) -> str:
     if not config.history:
         return "Incidents are forgotten when the gateway ends."
     days = config.incidents.keep / DAY_S
-    return f"Incidents are kept in {escaped(config.history)} for {shown(round(days, 2))} days."
+    place = escaped(shown_place(config.history))
+    return f"Incidents are kept in {place} for {shown(round(days, 2))} days."
 
 
 def _call_log(config: Config) -> str:

@@ -8,6 +8,7 @@ from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
+from looptrap.database.place import FORM, place_problem, shown_place
 from looptrap.errors import Problem
 from looptrap.schema.kind import INVALID, Kind, Listing, refuse
 from looptrap.store.redis.address import parse_store_url
@@ -74,6 +75,25 @@ class StorePlace:
 
     def words(self) -> str:
         return '"memory" or a URL such as "redis://127.0.0.1:6379"'
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPlace:
+    """A SQLite file, or the URL of a PostgreSQL; its password is never shown."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        if not isinstance(value, str):
+            return refuse(self, value, place, problems)
+        if problem := place_problem(value):
+            problems.append(Problem(place, problem))
+            return INVALID
+        return value
+
+    def plain(self, value: Any) -> Any:
+        return shown_place(value)
+
+    def words(self) -> str:
+        return f'the path of a file, {FORM}, or "" to keep nothing'
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from looptrap.config.gateway import GATEWAY, TRACES, GatewaySettings, TraceSettings
-from looptrap.config.kind import MEMORY, BaseUrl, StorePlace
+from looptrap.config.kind import MEMORY, BaseUrl, HistoryPlace, StorePlace
 from looptrap.config.provider import (
     PROVIDER,
     ROUTE,
@@ -38,6 +38,7 @@ from looptrap.schema import (
     Listing,
     Mapped,
     Number,
+    Size,
     Table,
     Text,
     leaves,
@@ -100,9 +101,29 @@ class Config:
         restart=True,
     )
     history: str = setting(
-        'the SQLite file with incidents and alerts; with "" they are lost when the process ends',
-        Text(form='the path of a file, or "" to keep nothing', pattern=r"(?s).*"),
+        "where incidents, alerts and spending are kept: a SQLite file; or a PostgreSQL that several"
+        ' instances share (`postgresql://`); with "" they are lost when the process ends',
+        HistoryPlace(),
         default="looptrap.db",
+        restart=True,
+    )
+    history_timeout: float = setting(
+        "how long PostgreSQL may take to answer; no call waits for it",
+        Number(low=0.5, high=60, unit="seconds"),
+        default=5.0,
+        restart=True,
+    )
+    history_spool: str = setting(
+        "the folder where what is recorded waits for PostgreSQL; it is there after a crash too",
+        Text(form="the path of a folder"),
+        default="looptrap-spool",
+        restart=True,
+    )
+    history_spool_size: int = setting(
+        "how much waits there for each process while PostgreSQL is away; beyond it, the latest"
+        " waits in memory, which is bounded, and is lost when the process ends",
+        Size(1 << 20, 1 << 40),
+        default=256 << 20,
         restart=True,
     )
     public_url: str | None = setting(

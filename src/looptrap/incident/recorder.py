@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
+from looptrap.errors import DatabaseError
 from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.alert.deliverer import AlertDeliverer
 from looptrap.incident.event import (
@@ -24,6 +24,7 @@ from looptrap.incident.event import (
     with_link,
 )
 from looptrap.incident.history import HistoryWriter, IncidentHistory, OutgoingEvent, WriteBatch
+from looptrap.incident.history.history import SpoolSettings
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import (
     NO_ANNOTATIONS,
@@ -77,6 +78,12 @@ MAX_OBSERVATIONS_PER_TICK = 100
 TICK_S = 1.0
 """Seconds between two checks for quiet incidents, indicators and usage."""
 
+LOOK_INTERVAL_S = 10.0
+"""Seconds between two looks for what other instances did, without a store to say so."""
+
+CLOSED_LOOKBACK_S = 60.0
+"""Seconds by which the clocks of instances may differ."""
+
 STOP_TIMEOUT_S = 1.0
 """Seconds to agree with other instances on the latest sightings, when the gateway stops."""
 
@@ -88,6 +95,12 @@ class RecorderConfig(Protocol):
 
     @property
     def history(self) -> str: ...
+    @property
+    def history_spool(self) -> str: ...
+    @property
+    def history_spool_size(self) -> int: ...
+    @property
+    def history_timeout(self) -> float: ...
     @property
     def incidents(self) -> IncidentSettings: ...
     @property
@@ -127,9 +140,15 @@ class IncidentRecorder:
         self.false_alarms = 0
         """Incidents labelled a false alarm on this instance."""
         self.outbox_counts: Mapping[str, int] = {}
-        """Deliveries by state, as last counted."""
+        """Pending and dead deliveries, as last counted."""
         self.history = IncidentHistory(
-            config.history, config.incidents, config.call_log, clock=clock
+            config.history,
+            config.incidents,
+            config.call_log,
+            spool=SpoolSettings(
+                config.history_spool, config.history_spool_size, config.history_timeout
+            ),
+            clock=clock,
         )
         self.indicators = Indicators(config.indicators)
         self.channels = make_channels(config.channels, env, clock=clock)
@@ -154,6 +173,9 @@ class IncidentRecorder:
         self._undecided_keys: set[str] = set()
         """Keys of incidents whose shared id is not known yet."""
         self._events: deque[AlertEvent] = deque()
+        self._abandoned: deque[Incident] = deque()
+        """Parts of instances that have ended."""
+        self._next_look = clock()
         self._closing: deque[str] = deque()
         """Incidents that an operator has closed."""
         self.sharing: IncidentSharing | None = None
@@ -162,7 +184,8 @@ class IncidentRecorder:
     @property
     def lost(self) -> int:
         """Incidents, alerts, usage rows and calls that will never be in the history."""
-        return self.writer.lost + self.history.unwritable
+        refused = self.history.spool.lost if self.history.spool is not None else 0
+        return self.writer.lost + self.history.unwritable + refused
 
     # On the event loop
 
@@ -170,7 +193,7 @@ class IncidentRecorder:
         """Open the history, resume its open incidents, and start; raise ConfigError on failure."""
         self.history.open()
         self._running.callback(self.history.close)
-        instance = f"{self.history.id}.{token_hex(4)}"
+        instance = self.history.instance
         self.tracker = Tracker(
             instance,
             quiet=self._quiet,
@@ -179,8 +202,7 @@ class IncidentRecorder:
             is_shared=self._store is not None,
             has_channels=bool(self.channels),
         )
-        for part in self.history.open_incidents():
-            self.tracker.merge_remote(part)
+        self._resume()
         if self._store is not None:
             self.sharing = IncidentSharing(self._store, self.history.id, quiet=self._quiet)
             self.sharing.start()
@@ -190,7 +212,11 @@ class IncidentRecorder:
             self._running.push_async_callback(asyncio.to_thread, self._log.stop)
         self._loop = asyncio.get_running_loop()
         self.writer = HistoryWriter(
-            self.history, self._next_batch, on_written=self._written, clock=self._clock
+            self.history,
+            self._next_batch,
+            on_written=self._written,
+            upkeep=self._upkeep,
+            clock=self._clock,
         )
         self.writer.start()
         self._running.push_async_callback(asyncio.to_thread, self.writer.stop)
@@ -272,7 +298,7 @@ class IncidentRecorder:
     async def annotate(self, annotations: Sequence[Annotation]) -> None:
         """Store annotations durably and share them with the other instances.
 
-        Raises sqlite3.Error if they cannot be written.
+        Raises DatabaseError if they cannot be written.
         """
         await asyncio.to_thread(lambda: self.history.put(annotations=annotations))
         self._closing.extend(one.incident for one in annotations if one.kind == "close")
@@ -299,6 +325,8 @@ class IncidentRecorder:
         shared, annotations = self._take_shared()
         self._closing.extend(one.incident for one in annotations if one.kind == "close")
         events = self._collect_events()
+        for part in drain(self._abandoned):
+            self.tracker.merge_remote(part)
         if self._closing:
             events += self.tracker.close(set(drain(self._closing)), now)
         if now >= self._next_tick:
@@ -319,15 +347,39 @@ class IncidentRecorder:
         """Return an event as it is kept and sent: with its link, and with who acknowledged it."""
         if event.name == "loop.resolved":
             known: Mapping[str, Annotations] = {}
-            with suppress(sqlite3.Error):  # the alert matters more
-                known = self.history.annotations([event.incident])
+            with suppress(DatabaseError):  # the alert matters more
+                if not self.writer.is_failing:
+                    known = self.history.annotations([event.incident])
             annotations = known.get(event.incident, NO_ANNOTATIONS)
             event = with_acknowledgement(event, annotations.acknowledged)
         return with_link(event, self._public_url)
 
     def _written(self, batch: WriteBatch) -> None:
-        if batch.events:
+        if batch.events or self.history.is_shared:
             self._call_on_loop(self.deliverer.wake)
+
+    def _resume(self) -> None:
+        """Go on with open incidents: of all instances, or of those that have ended.
+
+        Without a shared store nobody says how the incidents of those that run go on.
+        """
+        with suppress(DatabaseError):  # it is away for now
+            found = (
+                self.history.open_incidents()
+                if self._store is not None
+                else self.history.abandoned_incidents()
+            )
+            for part in found:
+                self.tracker.merge_remote(part)
+
+    def _upkeep(self) -> None:
+        """Read what is asked for often, so that nobody has to wait for the database."""
+        self.outbox_counts = self.history.outbox.undelivered()
+        now = self._clock()
+        if self.history.is_shared and self._store is None and now >= self._next_look:
+            self._closing.extend(self.history.closed_since(self._next_look - CLOSED_LOOKBACK_S))
+            self._abandoned.extend(self.history.abandoned_incidents())
+            self._next_look = now + LOOK_INTERVAL_S
 
     def _call_on_loop(self, callback: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop has ended
@@ -356,8 +408,6 @@ class IncidentRecorder:
         return events
 
     def _tick(self, now: float) -> list[AlertEvent]:
-        # Counted here, so that a scrape of the metrics does not wait for the disk.
-        self.outbox_counts = self.history.outbox.counts()
         return [*self.tracker.tick(now), *self.indicators.tick(now), *self._outage.check(now)]
 
     def _take_shared(self) -> tuple[list[Incident], list[Annotation]]:

@@ -6,21 +6,15 @@ One row for each account and period, which several instances add to.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
-from sqlite3 import Connection
 from typing import Any
 
 import msgspec
 from msgspec.structs import astuple
 
-from looptrap.database.database import (
-    Database,
-    Page,
-    Row,
-    insert_rows,
-    without_surrogates,
-)
+from looptrap.database.database import Connection, Database, Page, Row
+from looptrap.database.encoding import without_surrogates
 from looptrap.money.meter import BudgetStatus
 
 MAX_ROWS = 10_000
@@ -103,22 +97,29 @@ class Breach(msgspec.Struct):
 
 # `limit` and `by` are words of SQL.
 _COLUMNS = ", ".join(f'"{name}"' for name in Breach.__struct_fields__)
-_PUT = f"INSERT INTO breach ({_COLUMNS}) VALUES "
 _ADDED = ", ".join(
-    f"{name} = min({name} + excluded.{name}, {MAX_FIGURE})"
+    f"{name} = least(breach.{name} + excluded.{name}, {MAX_FIGURE})"
     for name in ("refused", "estimate", "estimated")
 )
 _LATEST = ", ".join(
-    f'"{name}" = CASE WHEN excluded.last >= last THEN excluded."{name}" ELSE "{name}" END'
+    f'"{name}" = CASE WHEN excluded.last >= breach.last THEN excluded."{name}"'
+    f' ELSE breach."{name}" END'
     for name in ("used", "limit", "request_id", "last")
 )
-_ADD = f" ON CONFLICT (id) DO UPDATE SET opened = min(opened, excluded.opened), {_ADDED}, {_LATEST}"
+_ADD = (
+    "ON CONFLICT (id) DO UPDATE SET opened = least(breach.opened, excluded.opened),"
+    f" {_ADDED}, {_LATEST}"
+)
 
 
-def put_breaches(connection: Connection, breaches: Mapping[str, Breach]) -> None:
+def breach_rows(breaches: Mapping[str, Breach]) -> list[Row]:
+    """Return the rows to add to those stored, in an order that all writers keep."""
+    return sorted(tuple(map(without_surrogates, astuple(one))) for one in breaches.values())
+
+
+def put_breaches(connection: Connection, rows: Sequence[Row]) -> None:
     """Add breaches to those stored."""
-    rows = [tuple(map(without_surrogates, astuple(one))) for one in breaches.values()]
-    insert_rows(connection, _PUT, rows, _ADD)
+    connection.insert("breach", Breach.__struct_fields__, rows, _ADD)
 
 
 def drop_breaches(connection: Connection, before: float) -> int:

@@ -1,14 +1,13 @@
-"""Logged calls in SQLite: rows, retention, and CallQuery."""
+"""Logged calls: rows, retention, and CallQuery."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from sqlite3 import Connection
 from typing import Any, Literal, NamedTuple
 
-from looptrap.database.database import Database, Page, Row, insert_rows
+from looptrap.database.database import Connection, Database, Page, Row
 from looptrap.usage.call_log import CallRow
 from looptrap.usage.table import storable, total
 
@@ -19,7 +18,6 @@ SLICE_ROWS = 5_000
 """Rows dropped at a time."""
 
 _COLUMNS = ", ".join(CallRow._fields)
-_INSERT = f"INSERT INTO call_log ({_COLUMNS}) VALUES "
 
 VerdictFilter = Literal["allow", "warn", "throttle", "nudge", "stop", "block", "refused", "shadow"]
 """An action; or `refused`: not forwarded; or `shadow`: only shadow mode let it pass."""
@@ -112,16 +110,21 @@ _SUMS = ", ".join((
     total(f"CASE WHEN {_IS_REFUSED} THEN weight ELSE 0 END"),
     total(f"CASE WHEN {_IS_ACTED} AND NOT ({_IS_REFUSED}) THEN weight ELSE 0 END"),
     total("CASE WHEN shadow <> '' THEN weight ELSE 0 END"),
-    total("weight * input_tokens"),
-    total("weight * output_tokens"),
-    total("weight * coalesce(cost, 0)"),
+    total("weight * CAST(input_tokens AS numeric)"),
+    total("weight * CAST(output_tokens AS numeric)"),
+    total("weight * CAST(coalesce(cost, 0) AS numeric)"),
     total("CASE WHEN cost IS NULL THEN weight ELSE 0 END"),
 ))  # fmt: skip
 
 
-def put_calls(connection: Connection, rows: Iterable[CallRow]) -> None:
+def call_rows(calls: Sequence[CallRow]) -> list[Row]:
+    """Return rows as they are stored."""
+    return [storable(*row) for row in calls]
+
+
+def put_calls(connection: Connection, rows: Sequence[Row]) -> None:
     """Write rows."""
-    insert_rows(connection, _INSERT, [storable(*row) for row in rows])
+    connection.insert("call_log", CallRow._fields, rows)
 
 
 def drop_calls(connection: Connection, before: float, max_rows: int) -> int:
@@ -154,6 +157,9 @@ class CallQuery:
     ) -> Page[LoggedCall]:
         """Return a page of calls, the latest first; raise ValueError for an invalid cursor."""
         where, values = wanted.where()
+        if wanted.after is not None or self._database.is_shared:
+            where += " AND number <= :settled"
+            values["settled"] = self._database.settled("call_log")
         if cursor is not None:
             where += " AND (time, number) < (:cursor_time, :cursor_number)"
             time, _, number = cursor.partition("~")
@@ -178,7 +184,7 @@ class CallQuery:
         """Return figures by step of time, in order; steps without a call are left out."""
         where, values = wanted.where()
         rows = self._database.query(
-            f"SELECT CAST(time AS INTEGER) / :step * :step AS start, {_SUMS} FROM call_log"
+            f"SELECT CAST(floor(time) AS bigint) / :step * :step AS start, {_SUMS} FROM call_log"
             f" WHERE {where} GROUP BY 1 ORDER BY 1",
             {**values, "step": step},
         )
@@ -186,7 +192,10 @@ class CallQuery:
 
     def last(self) -> int:
         """Return the number of the latest row."""
-        [(number,)] = self._database.query("SELECT max(number) FROM call_log")
+        settled = self._database.settled("call_log")
+        [(number,)] = self._database.query(
+            "SELECT max(number) FROM call_log WHERE number <= ?", (settled,)
+        )
         return int(number or 0)
 
 

@@ -1,19 +1,18 @@
-"""Usage in SQLite: rows that several instances add to, and UsageQuery.
+"""Stored usage: rows that several instances add to, and UsageQuery.
 
 Times are exact to the minute; after two days, to the hour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from math import inf
-from sqlite3 import Connection
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil, inf
 from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec.structs import astuple
 
-from looptrap.database.database import Database, Row, insert_rows, without_surrogates
-from looptrap.usage.breach import put_breaches
+from looptrap.database.database import NEWEST, Connection, Database, Row
+from looptrap.database.encoding import without_surrogates
 from looptrap.usage.model import (
     MINUTE_S,
     OTHER_NAME,
@@ -46,58 +45,70 @@ TOTAL_FIELDS = UsageTotals.__struct_fields__
 
 def total(figure: str) -> str:
     """Return the SQL for the sum of a figure; `sum` fails on overflow."""
-    return f"CAST(min(total({figure}), 9e18) AS INTEGER)"
+    return f"CAST(least(coalesce(total({figure}), 0), 9e18) AS bigint)"
 
 
 _NAMES = ("instance", *UsageKey._fields)
 _KEY = ("start", *_NAMES)
-_ADDED = ", ".join(f"{name} = min({name} + excluded.{name}, {MAX_FIGURE})" for name in TOTAL_FIELDS)
-_ADD = f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {_ADDED}"
+_ADDED = ", ".join(
+    f"{name} = least(spending.{name} + excluded.{name}, {MAX_FIGURE})" for name in TOTAL_FIELDS
+)
+_ADD = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {_ADDED}"
 
-_PUT = f"INSERT INTO spending ({', '.join((*_KEY, *TOTAL_FIELDS))}) VALUES "
+SPENDING_COLUMNS = (*_KEY, *TOTAL_FIELDS)
 
-# Plain names are the stored values, `excluded` the new ones.
-_SESSION_COLUMNS = (*SessionKey._fields, *SessionUsage.__struct_fields__)
-_PUT_SESSION = f"INSERT INTO session ({', '.join(_SESSION_COLUMNS)}) VALUES "
+# Names of the table are the stored values, `excluded` the new ones.
+SESSION_COLUMNS = (*SessionKey._fields, *SessionUsage.__struct_fields__)
 _ADD_SESSION = f"""
     ON CONFLICT (caller, project, session) DO UPDATE SET
-        first = min(first, excluded.first),
-        last = max(last, excluded.last),
-        model = CASE WHEN excluded.last >= last THEN excluded.model ELSE model END,
-        calls = calls + excluded.calls,
-        refused = refused + excluded.refused,
-        tokens = min(tokens + excluded.tokens, {MAX_FIGURE}),
-        cost = min(cost + excluded.cost, {MAX_FIGURE}),
-        unpriced = unpriced + excluded.unpriced,
+        first = least(session.first, excluded.first),
+        last = greatest(session.last, excluded.last),
+        model = CASE WHEN excluded.last >= session.last THEN excluded.model ELSE session.model END,
+        calls = session.calls + excluded.calls,
+        refused = session.refused + excluded.refused,
+        tokens = least(session.tokens + excluded.tokens, {MAX_FIGURE}),
+        cost = least(session.cost + excluded.cost, {MAX_FIGURE}),
+        unpriced = session.unpriced + excluded.unpriced,
         used = CASE
-            WHEN excluded.minute > minute THEN excluded.used
-            WHEN excluded.minute = minute THEN min(used + excluded.used, {MAX_FIGURE})
-            ELSE used
+            WHEN excluded.minute > session.minute THEN excluded.used
+            WHEN excluded.minute = session.minute
+                THEN least(session.used + excluded.used, {MAX_FIGURE})
+            ELSE session.used
         END,
-        minute = max(minute, excluded.minute)"""
+        minute = greatest(session.minute, excluded.minute)"""
 
 _DROP_SESSIONS = """
     DELETE FROM session WHERE (caller, project, session) IN (
         SELECT caller, project, session FROM session WHERE last < ? ORDER BY last LIMIT ?
     )"""
 
+_SPENDER = ", ".join(UsageKey._fields)
+# An hour has one row for all instances; the first minute of it begins with it.
+_MINUTES = "start >= :hour AND start < :next AND (start > :hour OR instance <> '')"
 _ROLL_UP = (
-    f"INSERT INTO spending SELECT :hour, {', '.join(_NAMES)},"
+    f"INSERT INTO spending ({', '.join(SPENDING_COLUMNS)}) SELECT :hour, '', {_SPENDER},"
     f" {', '.join(map(total, TOTAL_FIELDS))} FROM spending"
-    f" WHERE start > :hour AND start < :next GROUP BY {', '.join(_NAMES)}"
+    f" WHERE {_MINUTES} GROUP BY {_SPENDER} "
 )
 
 
-def put_usage(connection: Connection, instance: str, batch: UsageBatch) -> None:
-    """Add a batch to the stored usage."""
-    spending = [
+def spending_rows(instance: str, batch: UsageBatch) -> list[Row]:
+    """Return the rows of an instance, to be added to those stored."""
+    return [
         storable(minute, instance, *spender, *astuple(spent))
         for (minute, spender), spent in batch.spending.items()
     ]
-    sessions = [storable(*session, *astuple(run)) for session, run in batch.sessions.items()]
-    insert_rows(connection, _PUT, spending, _ADD)
-    insert_rows(connection, _PUT_SESSION, sessions, _ADD_SESSION)
-    put_breaches(connection, batch.breaches)
+
+
+def session_rows(batch: UsageBatch) -> list[Row]:
+    """Return the rows to add to those stored, in an order that all writers keep."""
+    return sorted(storable(*session, *astuple(run)) for session, run in batch.sessions.items())
+
+
+def put_usage(connection: Connection, spending: Sequence[Row], sessions: Sequence[Row]) -> None:
+    """Add rows to those stored."""
+    connection.insert("spending", SPENDING_COLUMNS, spending, _ADD)
+    connection.insert("session", SESSION_COLUMNS, sessions, _ADD_SESSION)
 
 
 def roll_up_hour(connection: Connection, now: float) -> bool:
@@ -109,7 +120,7 @@ def roll_up_hour(connection: Connection, now: float) -> bool:
         return False
     span = {"hour": hour, "next": hour + HOUR_S}
     connection.execute(_ROLL_UP + _ADD, span)
-    connection.execute("DELETE FROM spending WHERE start > :hour AND start < :next", span)
+    connection.execute(f"DELETE FROM spending WHERE {_MINUTES}", span)
     return True
 
 
@@ -124,7 +135,7 @@ def drop_oldest_hour(connection: Connection, before: float) -> int:
     start = oldest_usage(connection)
     if start is None or start >= before:
         return 0
-    until = min(start // HOUR_S * HOUR_S + HOUR_S, before)
+    until = min(start // HOUR_S * HOUR_S + HOUR_S, _whole(before))
     return connection.execute("DELETE FROM spending WHERE start < ?", (until,)).rowcount
 
 
@@ -137,7 +148,7 @@ def drop_quiet_sessions(connection: Connection, before: float) -> int:
 
 
 def storable(*values: Any) -> Row:
-    """Return a row that SQLite can write: no lone surrogates, figures up to MAX_FIGURE."""
+    """Return a row that can be stored: no lone surrogates, figures up to MAX_FIGURE."""
     return tuple(
         min(one, MAX_FIGURE) if isinstance(one, int) else without_surrogates(one) for one in values
     )
@@ -158,7 +169,7 @@ _SUMS = ", ".join(f"{total(name)} AS {name}" for name in TOTAL_FIELDS)
 _TOKENS = "input_tokens + output_tokens"
 # The larger of the open minute, which is not complete, and the one before.
 _BURN = (
-    f"max({total(f'CASE WHEN start = :minute THEN {_TOKENS} ELSE 0 END')},"
+    f"greatest({total(f'CASE WHEN start = :minute THEN {_TOKENS} ELSE 0 END')},"
     f" {total(f'CASE WHEN start = :minute - {MINUTE_S} THEN {_TOKENS} ELSE 0 END')})"
 )
 _ORDERS: dict[UsageOrder, str] = {
@@ -232,9 +243,8 @@ class UsageQuery:
         name = "''"
         if by is not None:
             top = self.top(by, since, until, limit=limit, only=only)
-            values |= {f"name{i}": one.name for i, one in enumerate(top)}
-            placeholders = ", ".join(f":name{i}" for i in range(len(top)))
-            name = f"CASE WHEN {by} IN ({placeholders}) THEN {by} ELSE '{OTHER_NAME}' END"
+            values["names"] = [one.name for one in top]
+            name = f"CASE WHEN {by} = ANY(:names) THEN {by} ELSE '{OTHER_NAME}' END"
         rows = self._database.query(
             f"SELECT start - (start + :offset) % :step AS time, {name} AS name, {_SUMS}"
             f" FROM spending WHERE {where} GROUP BY 1, 2 ORDER BY 1, 2",
@@ -273,7 +283,7 @@ class UsageQuery:
         """Return the top sessions with a call since then, by their whole usage, descending."""
         where = "".join(f" AND {name} = :{name}" for name in only)
         rows = self._database.query(
-            f"SELECT {', '.join(_SESSION_COLUMNS)} FROM session WHERE last >= :since{where}"
+            f"SELECT {', '.join(SESSION_COLUMNS)} FROM session WHERE last >= :since{where}"
             f" ORDER BY {_expression(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
             {**only, "since": since, "minute": self._minute(), "limit": limit},
         )
@@ -287,7 +297,13 @@ def _within(since: float, until: float, only: UsageFilter) -> tuple[str, dict[st
     """Return the condition, and the values for it."""
     clauses = ["start >= :since AND start < :until", *(f"{name} = :{name}" for name in only)]
     # A minute counts as a whole.
-    return " AND ".join(clauses), {**only, "since": since // MINUTE_S * MINUTE_S, "until": until}
+    minute = int(since // MINUTE_S) * MINUTE_S
+    return " AND ".join(clauses), {**only, "since": minute, "until": _whole(until)}
+
+
+def _whole(time: float) -> int:
+    """Return the first whole second from a time on: numbers of one kind are compared faster."""
+    return min(ceil(time), NEWEST) if time < inf else NEWEST
 
 
 def _expression(name: str, expressions: Mapping[Any, str]) -> str:

@@ -24,7 +24,19 @@ def keep(tmp_path, clock):
         history.close()
 
 
-@pytest.fixture(params=["file", "memory"])
-def history(keep, request):
-    """Open a history, in a file and in memory."""
-    return keep(None if request.param == "file" else "")
+@pytest.fixture(params=["file", "memory", "postgres"])
+def place(request, tmp_path):
+    """Return where a history is kept: a file, memory or PostgreSQL."""
+    match request.param:
+        case "file":
+            return tmp_path / "looptrap.db"
+        case "memory":
+            return ""
+        case "postgres":
+            return request.getfixturevalue("postgres").new_schema()
+
+
+@pytest.fixture
+def history(keep, place):
+    """Open a history in each of these places."""
+    return keep(place)

@@ -6,7 +6,7 @@ import pytest
 from tests.incident.history.keeping import NOON, incident
 from tests.incident.history.test_retention import DAY, sweep_all
 
-from looptrap.database import schema
+from looptrap.database import sqlite_schema as schema
 from looptrap.usage import call_table
 from looptrap.usage.call_log import CallLogSettings, CallRow
 from looptrap.usage.call_table import CallFilter

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.incident.history.keeping import NOON, ids, incident, opened_history, outgoing
 
-from looptrap.database import schema
-from looptrap.errors import ConfigError
+from looptrap.database import sqlite_schema as schema
+from looptrap.errors import ConfigError, DatabaseError
 
 
 def mode(path):
@@ -206,9 +206,9 @@ def test_a_file_that_must_not_be_written_is_refused(keep, passable, is_folder_to
 def test_what_is_closed_can_be_asked_nothing(keep):
     history = keep()
     history.close()
-    with pytest.raises(sqlite3.ProgrammingError):
+    with pytest.raises(DatabaseError):
         history.incidents()
-    with pytest.raises(sqlite3.ProgrammingError):
+    with pytest.raises(DatabaseError):
         history.put([incident(1)])
 
 

@@ -64,6 +64,7 @@ def long():
         lambda history: history.outbox.next_due(),
         lambda history: history.outbox.next_due(without=["ops"]),
         lambda history: history.outbox.lease(NOON, "me", 5, 0),
+        lambda history: history.outbox.undelivered(),
         lambda history: history.outbox.deliveries("dead"),
         lambda history: history.outbox.deliveries("delivered", 50, "200"),
         lambda history: history.put([incident(5)], outgoing(5)),
@@ -71,8 +72,8 @@ def long():
     ],
     ids=["the first page", "a later page", "open ones", "closed ones", "of a caller", "since",
          "by id", "by the beginning of ids", "to go on with", "changes", "the last change",
-         "next due", "next due of no channel", "lease", "dead letters", "delivered letters", "put",
-         "sweep"],
+         "next due", "next due of no channel", "lease", "undelivered", "dead letters",
+         "delivered letters", "put", "sweep"],
 )  # fmt: skip
 def test_the_length_of_the_history_does_not_matter(short, long, ask):
     assert steps(long, ask) <= 2 * steps(short, ask) + 5

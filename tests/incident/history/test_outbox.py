@@ -139,7 +139,7 @@ def test_letters_are_shown_page_by_page_the_newest_first(history):
 def test_a_letter_that_cannot_be_read_holds_up_no_other(history, caplog):
     history.put([], outgoing(1, 2))
     with history._database.write() as connection:
-        connection.execute("UPDATE letter SET body = x'ff' WHERE event = 'evt-1'")
+        connection.execute("UPDATE letter SET body = ? WHERE event = 'evt-1'", (b"\xff",))
     assert names(history.outbox.lease(NOON, "me", 10, 30)) == [("evt-2", "ops")]
     assert history.outbox.counts()["dead"] == 1
     assert "cannot be read" in caplog.text

@@ -4,8 +4,8 @@ import pytest
 from tests.incident.history.keeping import NOON, incident
 from tests.incident.history.test_processes import TIME_OUT, child
 
-from looptrap.database import schema
-from looptrap.database.database import Database
+from looptrap.database import sqlite_schema as schema
+from looptrap.database.sqlite import SqliteDatabase
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.incident.history import HistoryWriter, WriteBatch
 from looptrap.incident.history.incident_table import PART_COLUMNS, part_row
@@ -255,7 +255,7 @@ def test_a_restart_goes_on_where_it_was(keep):
 def test_a_history_from_before_gets_the_tables(keep, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        old = Database(str(tmp_path / "looptrap.db"), "old")
+        old = SqliteDatabase(str(tmp_path / "looptrap.db"), "old")
         old.open()
         row = dict(zip(PART_COLUMNS, part_row(incident(1)), strict=True))
         del row["model"]

@@ -1,17 +1,23 @@
-"""The history in SQLite: incidents, deliveries, usage and audit; no request waits for it.
+"""The history: incidents, deliveries, usage and audit; no request waits for it.
 
-history    IncidentHistory: the file; incidents and annotations, and the queries on them
+history    IncidentHistory: the database; incidents and annotations, and the queries on them
 incident_table  the rows of incidents and of their parts: lists, groups, filters
 writer     HistoryWriter: the thread that writes it
+batch      WriteBatch: what is written in one transaction, and its rows
+batch_spool  BatchSpool: batches wait on disk for a shared database
+drainer    SpoolDrainer: the thread that writes them
+presence   which processes with a shared database are alive
 backup     a consistent copy, made while gateways write
 outbox     Outbox: deliveries, pending, delivered and dead
 audit      AuditLog: who changed what while the gateway ran
+move       from a file into PostgreSQL
 retention  drops what is expired or too large
 """
 
+from looptrap.incident.history.batch import WriteBatch
 from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.history.outbox import Delivery, Outbox, OutgoingEvent
-from looptrap.incident.history.writer import HistoryWriter, WriteBatch
+from looptrap.incident.history.writer import HistoryWriter
 from looptrap.usage.table import UsageQuery
 
 __all__ = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from sqlite3 import Connection
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from looptrap.database.database import Database, Page, without_surrogates
+from looptrap.database.database import Connection, Database, Page, Row
+from looptrap.database.encoding import without_surrogates
+from looptrap.errors import DatabaseError
 
 MAX_ENTRIES = 100_000
 
@@ -32,24 +33,35 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 
 _COLUMNS = ", ".join(AuditEntry.__struct_fields__)
+WRITTEN_ENTRY_COLUMNS = AuditEntry.__struct_fields__[1:]
 
 
 class AuditLog:
     """Stores changes; it waits for the disk: call it from a thread."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float],
+        postpone: Callable[[Row], bool] = lambda _row: False,
+    ) -> None:
+        """`postpone` keeps a change that cannot be stored now, and says whether it does."""
         self._database = database
+        self._postpone = postpone
         self._clock = clock
 
     def add(
         self, what: str, target: str, *, by: str, source: str, before: Any = None, after: Any = None
     ) -> None:
         """Store a change."""
-        row = (self._clock(), by, source, what, without_surrogates(target))
-        self._database.execute(
-            f"INSERT INTO audit ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, _encode_value(before), _encode_value(after)),
-        )
+        change = (self._clock(), by, source, what, without_surrogates(target))
+        row = (*change, _encode_value(before), _encode_value(after))
+        try:
+            with self._database.write() as connection:
+                put_entries(connection, [row])
+        except DatabaseError:
+            if not self._postpone(row):
+                raise
 
     def entries(self, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
         """Return a page of changes, the latest first; raise ValueError for an invalid cursor."""
@@ -59,16 +71,26 @@ class AuditLog:
 
     def since(self, number: int, limit: int = 100) -> list[AuditEntry]:
         """Return the changes after a number, in order."""
+        settled = self._database.settled("audit")
         rows = self._database.query(
-            f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT ?",
-            (number, limit),
+            f"SELECT {_COLUMNS} FROM audit WHERE number > ? AND number <= ?"
+            " ORDER BY number LIMIT ?",
+            (number, settled, limit),
         )
         return [_entry(*row) for row in rows]
 
     def last(self) -> int:
         """Return the number of the latest change."""
-        [(number,)] = self._database.query("SELECT max(number) FROM audit")
+        settled = self._database.settled("audit")
+        [(number,)] = self._database.query(
+            "SELECT max(number) FROM audit WHERE number <= ?", (settled,)
+        )
         return int(number or 0)
+
+
+def put_entries(connection: Connection, rows: Sequence[Row]) -> None:
+    """Write rows."""
+    connection.insert("audit", WRITTEN_ENTRY_COLUMNS, rows)
 
 
 def drop_entries(connection: Connection, before: float, limit: int) -> int:
@@ -79,7 +101,8 @@ def drop_entries(connection: Connection, before: float, limit: int) -> int:
     surplus = min(max(last - first + 1 - MAX_ENTRIES, 0), limit)
     return connection.execute(
         "DELETE FROM audit WHERE number IN (SELECT number FROM"
-        " (SELECT number, time FROM audit ORDER BY number LIMIT ?) WHERE time < ? OR number < ?)",
+        " (SELECT number, time FROM audit ORDER BY number LIMIT ?) oldest"
+        " WHERE time < ? OR number < ?)",
         (limit, before, first + surplus),
     ).rowcount
 

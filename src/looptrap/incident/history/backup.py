@@ -11,8 +11,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
-from looptrap.database import schema
-from looptrap.database.database import (
+from looptrap.database import sqlite_schema as schema
+from looptrap.database.sqlite import (
     BUSY_TIMEOUT_S,
     describe_error,
     is_busy,

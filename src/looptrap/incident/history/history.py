@@ -1,28 +1,23 @@
-"""IncidentHistory: incidents, the outbox, usage, calls and the audit log in one SQLite file."""
+"""IncidentHistory: incidents, the outbox, usage, calls and the audit log in one database."""
 
 from __future__ import annotations
 
-import json
 import logging
-import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from secrets import token_hex
-from sqlite3 import Connection
-from typing import TypeVar, Unpack
+from typing import Unpack
 
-from looptrap.database.database import (
-    Database,
-    Page,
-    describe_error,
-    insert_rows,
-    without_surrogates,
-)
-from looptrap.errors import ConfigError, Problem
-from looptrap.incident.history import incident_table, outbox, retention
+from looptrap.database.database import Connection, Page, Row
+from looptrap.database.place import database_at
+from looptrap.errors import ConfigError, DatabaseError, Problem
+from looptrap.incident.history import incident_table, retention
 from looptrap.incident.history.audit import AuditLog
+from looptrap.incident.history.batch import ANNOTATION_COLUMNS, StorableBatch, WriteBatch
+from looptrap.incident.history.batch_spool import BatchSpool, drop_old_spools
 from looptrap.incident.history.incident_table import (
     IncidentFilter,
     IncidentGroup,
@@ -30,48 +25,38 @@ from looptrap.incident.history.incident_table import (
     IncidentOrder,
 )
 from looptrap.incident.history.outbox import Outbox, OutgoingEvent
+from looptrap.incident.history.presence import ALIVE, Presence
 from looptrap.incident.model import Annotation, Annotations, Incident, collect_annotations
 from looptrap.incident.setting import IncidentSettings
-from looptrap.usage import table
 from looptrap.usage.breach import BreachQuery
 from looptrap.usage.call_log import CallLogSettings, CallRow
-from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery, put_calls
+from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery
 from looptrap.usage.model import UsageBatch
 from looptrap.usage.table import UsageQuery
 
-log = logging.getLogger("looptrap")
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-_ANNOTATION_COLUMNS = ("id", "incident", "time", "by", "kind", "text")
-
-_PUT_ANNOTATION = (
-    f"INSERT OR IGNORE INTO remark ({', '.join(_ANNOTATION_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
-)
-
-# Only the latest label counts.
-_DROP_LABELS = """
-    DELETE FROM remark WHERE incident = :incident AND kind = 'label' AND (time, id) < (
-        SELECT time, id FROM remark WHERE incident = :incident AND kind = 'label'
-        ORDER BY time DESC, id DESC LIMIT 1
-    )"""
-
 NO_CALL_LOG = CallLogSettings(enabled=False)
-
-ROWS_PER_BURST, BURST_PAUSE_S = 256, 0.002
-"""Rows encoded at a time, and the pause after them: encoding holds the interpreter lock."""
-
 
 LISTED_AT_A_TIME = 1_000
 """Incidents of an earlier version that get their row in one transaction."""
 
 
+log = logging.getLogger("looptrap")
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSettings:
+    """Where batches for a shared database wait, and how long its answers may take."""
+
+    folder: str = "looptrap-spool"
+    max_size: int = 256 << 20
+    timeout: float = 5.0
+
+
 class IncidentHistory:
-    """Stores incidents in a file that other processes may have open too.
+    """Stores incidents in a file, or in PostgreSQL, that other processes may have open too.
 
     Everything but `id` waits for the disk: call it from a thread. Without a `path` it is kept in
-    memory, for this process only.
+    memory, for this process only. With a shared database, what the writer writes waits in a spool.
     """
 
     def __init__(
@@ -80,8 +65,11 @@ class IncidentHistory:
         settings: IncidentSettings,
         call_log: CallLogSettings = NO_CALL_LOG,
         *,
+        spool: SpoolSettings = SpoolSettings(),
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self.instance = ""
+        """The unique id of this process as a writer of the history."""
         self.unwritable = 0
         """Incidents and events that could not be encoded."""
         self._settings = settings
@@ -90,13 +78,18 @@ class IncidentHistory:
             max_rows = min(call_log.max_rows, MAX_ROWS_IN_MEMORY)
             self._call_log = replace(call_log, max_rows=max_rows)
         self._clock = clock
-        self._database = Database(path, token_hex(8))
-        self.close = self._database.close
+        self._database = database_at(path, token_hex(8), timeout=spool.timeout)
+        self.is_shared = self._database.is_shared
+        """Whether instances on other machines may use it too."""
+        self.spool: BatchSpool | None = None
+        if self.is_shared:
+            self.spool = BatchSpool(self._database, spool.folder, spool.max_size)
+        self._presence = Presence(self._database)
         self.outbox = Outbox(self._database, clock)
         self.usage = UsageQuery(self._database, clock)
         self.breaches = BreachQuery(self._database)
         self.calls = CallQuery(self._database)
-        self.audit = AuditLog(self._database, clock)
+        self.audit = AuditLog(self._database, clock, self._postpone_audit)
 
     @property
     def id(self) -> str:
@@ -104,15 +97,51 @@ class IncidentHistory:
         return self._database.id
 
     def open(self) -> None:
-        """Create or migrate the file; raise ConfigError if it cannot be used."""
+        """Create or migrate it; raise ConfigError if it cannot be used.
+
+        A shared database that is away for now is no reason not to start: it is opened later.
+        """
+        if self.spool is not None:
+            self._open_shared()
+        else:
+            self._open_file()
+        self.instance = f"{self.id}.{token_hex(4)}"
+        with suppress(DatabaseError):
+            self.beat()
+
+    def _open_shared(self) -> None:
+        try:
+            self._database.open()
+        except DatabaseError as error:
+            log.error("the history cannot be reached, what is recorded waits on disk: %s", error)
+        if self.spool is not None:
+            self.spool.open()
+
+    def _open_file(self) -> None:
         self._database.open()
         try:
             has_more = True
             while has_more:
                 with self._database.write() as connection:
                     has_more = incident_table.list_unlisted(connection, LISTED_AT_A_TIME)
-        except sqlite3.Error as error:
-            raise ConfigError([Problem("history", describe_error(error))]) from None
+        except DatabaseError as error:
+            raise ConfigError([Problem("history", f"cannot be used: {error}")]) from None
+
+    def close(self) -> None:
+        """Close it; later reads and writes fail."""
+        if self.spool is not None:
+            with suppress(DatabaseError):
+                self._presence.leave(self.instance)
+            self.spool.close()
+        self._database.close()
+
+    def write(self, batch: WriteBatch) -> None:
+        """Write a batch, into the spool where there is one; raise DatabaseError or OSError."""
+        if self.spool is None:
+            self.put(*batch)
+            return
+        if rows := self._storable(batch, self.spool.id):
+            self.spool.append(rows)
 
     def put(
         self,
@@ -124,20 +153,14 @@ class IncidentHistory:
     ) -> None:
         """Write incidents, events, usage, annotations and calls: all or nothing.
 
-        A delivery that exists is left alone; usage is added to what is there. Raises sqlite3.Error.
+        A delivery that exists is left alone; usage is added to what is there. Raises
+        DatabaseError.
         """
-        now = self._clock()
-        parts = self._rows(incidents, lambda one: [(one, incident_table.part_row(one))])
-        deliveries = self._rows(events, lambda one: outbox.delivery_rows(one, now))
-        if not (parts or deliveries or spending or annotations or calls):
-            return
-        with self._database.write() as connection:
-            incident_table.put_parts(connection, parts)
-            insert_rows(connection, outbox.INSERT_DELIVERY, deliveries, outbox.SKIP_EXISTING)
-            if spending:
-                table.put_usage(connection, self.id, spending)
-            _put_annotations(connection, annotations)
-            put_calls(connection, calls)
+        given = WriteBatch(list(incidents), list(events), spending, annotations, calls)
+        batch = self._storable(given, self.id)
+        if batch:
+            with self._database.write() as connection:
+                batch.put(connection)
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
         """Return the open parts of one instance or of all, the oldest first."""
@@ -147,6 +170,27 @@ class IncidentHistory:
             (instance,),
         )
         return incident_table.read_parts(body for (body,) in rows)
+
+    def abandoned_incidents(self) -> list[Incident]:
+        """Return the open parts of processes that have ended, the oldest first."""
+        if not self.is_shared:
+            return self.open_incidents()
+        rows = self._database.query(
+            f"SELECT body FROM part WHERE closed IS NULL AND instance NOT IN ({ALIVE})"
+            " ORDER BY opened"
+        )
+        return incident_table.read_parts(body for (body,) in rows)
+
+    def closed_since(self, time: float) -> list[str]:
+        """Return the ids of incidents that operators have closed since then."""
+        rows = self._database.query(
+            "SELECT incident FROM remark WHERE kind = 'close' AND time > ?", (time,)
+        )
+        return [incident for (incident,) in rows]
+
+    def beat(self) -> int:
+        """Say that this process is alive; return how many alerts of dead ones are free to send."""
+        return self._presence.beat(self.instance, self._clock()) if self.is_shared else 0
 
     def incidents(
         self,
@@ -205,9 +249,8 @@ class IncidentHistory:
         """Return the ids of open incidents with recent refusals under this fingerprint."""
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT DISTINCT id FROM part WHERE closed IS NULL"
-                " AND instr(body, CAST(? AS BLOB))",
-                (fingerprint,),
+                "SELECT DISTINCT id FROM part WHERE closed IS NULL AND instr(body, ?) > 0",
+                (fingerprint.encode(errors="replace"),),
             )
             found = incident_table.merged(connection, [incident_id for (incident_id,) in rows])
         return [one.id for one in found if fingerprint in one.fingerprints]
@@ -216,11 +259,10 @@ class IncidentHistory:
         """Return annotations by incident id; incidents without any are left out."""
         found: dict[str, list[Annotation]] = defaultdict(list)
         for row in self._database.query(
-            f"SELECT {', '.join(_ANNOTATION_COLUMNS)} FROM remark"
-            " WHERE incident IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(incidents)),),
+            f"SELECT {', '.join(ANNOTATION_COLUMNS)} FROM remark WHERE incident = ANY(?)",
+            (list(incidents),),
         ):
-            one = Annotation(**dict(zip(_ANNOTATION_COLUMNS, row, strict=True)))
+            one = Annotation(**dict(zip(ANNOTATION_COLUMNS, row, strict=True)))
             found[one.incident].append(one)
         return {incident: collect_annotations(some) for incident, some in found.items()}
 
@@ -231,14 +273,17 @@ class IncidentHistory:
 
         With an `instance`, its parts; else each changed incident once, merged.
         """
+        settled = self._database.settled("part")
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT change, id, body FROM part WHERE change > ?"
+                "SELECT change, id, body FROM part WHERE change > ? AND change <= ?"
                 " AND instance = coalesce(?, instance) ORDER BY change LIMIT ?",
-                (after, instance, limit),
+                (after, settled, instance, limit),
             ).fetchall()
             # At the end, skip what other instances changed: it need not be scanned again.
-            last = rows[-1][0] if len(rows) == limit else max(after, _last_change(connection))
+            last = (
+                rows[-1][0] if len(rows) == limit else max(after, _last_change(connection, settled))
+            )
             if instance is not None:
                 return incident_table.read_parts(body for _, _, body in rows), last
             # What changed twice is sorted by its last change.
@@ -247,51 +292,37 @@ class IncidentHistory:
 
     def last_change(self) -> int:
         """Return the number from which `changes` returns only later changes."""
+        settled = self._database.settled("part")
         with self._database.read() as connection:
-            return _last_change(connection)
+            return _last_change(connection, settled)
 
     def sweep(self) -> bool:
         """Drop a slice of what is expired or too large; return whether there is more."""
         with self._database.write() as connection:
+            if not connection.try_lock("sweep"):
+                return False  # another instance does
             has_more = retention.drop_expired(
                 connection, self._settings, self._call_log, self._clock()
             )
-            surplus = retention.surplus_pages(connection, self._settings.max_size)
-        if surplus:
-            self._database.shrink(min(surplus, retention.MAX_PAGES_FREED))
-        return has_more or surplus > retention.MAX_PAGES_FREED
+            if self.is_shared:
+                drop_old_spools(connection)
+        return self._database.shrink(self._settings.max_size) or has_more
 
-    def _rows(self, items: Iterable[T], rows_of: Callable[[T], list[R]]) -> list[R]:
-        """Encode rows, with pauses; what cannot be encoded is skipped and counted."""
-        found: list[R] = []
-        for number, item in enumerate(items, 1):
-            try:
-                found += rows_of(item)
-            except (TypeError, ValueError, OverflowError) as error:
-                self.unwritable += 1
-                log.error("history: an entry cannot be encoded: %s", type(error).__name__)
-            if not number % ROWS_PER_BURST:
-                time.sleep(BURST_PAUSE_S)
+    def _postpone_audit(self, row: Row) -> bool:
+        if self.spool is None:
+            return False
+        try:
+            self.spool.append(StorableBatch(audit=[row]))
+        except OSError:
+            return False
+        return True
+
+    def _storable(self, batch: WriteBatch, spender: str) -> StorableBatch:
+        found = StorableBatch.of(batch, spender, self._clock())
+        self.unwritable += found.unwritable
         return found
 
 
-def _last_change(connection: Connection) -> int:
-    return int(connection.execute("SELECT max(change) FROM part").fetchone()[0] or 0)
-
-
-def _put_annotations(connection: Connection, annotations: Iterable[Annotation]) -> None:
-    """Store annotations; the incidents of new ones count as changed."""
-    changed: set[str] = set()
-    closed: dict[float, list[str]] = defaultdict(list)
-    for one in annotations:
-        row = (one.id, one.incident, one.time, one.by, one.kind, without_surrogates(one.text))
-        if connection.execute(_PUT_ANNOTATION, row).rowcount:
-            changed.add(one.incident)
-            if one.kind == "close":
-                closed[one.time].append(one.incident)
-            if one.kind == "label":
-                connection.execute(_DROP_LABELS, {"incident": one.incident})
-    for now, ids in closed.items():
-        incident_table.close_parts(connection, ids, now)
-    for incident in sorted(changed):
-        connection.execute(incident_table.RENUMBER, (incident,))
+def _last_change(connection: Connection, settled: int) -> int:
+    rows = connection.execute("SELECT max(change) FROM part WHERE change <= ?", (settled,))
+    return int(rows.fetchone()[0] or 0)

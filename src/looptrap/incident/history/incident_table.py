@@ -1,21 +1,20 @@
-"""Incidents in SQLite: the parts that instances write, and one row for each whole incident.
+"""Stored incidents: the parts that instances write, and one row for each whole incident.
 
 The rows are for lists, groups and bulk changes, which must not decode every part.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from sqlite3 import Connection
 from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
-from looptrap.database.database import Page, Row, encode_struct, insert_rows, without_surrogates
+from looptrap.database.database import Connection, Page, Row
+from looptrap.database.encoding import encode_struct, without_surrogates
 from looptrap.incident.model import Incident, IncidentStep, Label, add_step, merge_parts
 from looptrap.money.price import nano
 from looptrap.usage.savings import usd
@@ -26,14 +25,11 @@ _PART_FIELDS = (
     "id", "instance", "opened", "last", "closed", "caller", "project", "session", "rule", "model",
 )  # fmt: skip
 PART_COLUMNS = (*_PART_FIELDS, "body")
-INTO_PART = f"INSERT OR REPLACE INTO part ({', '.join(PART_COLUMNS)}) "
+_PART_KEY = ("id", "instance")
 
 _part_values = attrgetter(*_PART_FIELDS)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Incident).decode
-
-# Replacing a part gives it a new change number, so that readers of changes see it.
-RENUMBER = f"{INTO_PART} SELECT {', '.join(PART_COLUMNS)} FROM part WHERE id = ?"
 
 
 def part_row(part: Incident) -> Row:
@@ -53,13 +49,13 @@ def read_parts(bodies: Iterable[bytes]) -> list[Incident]:
     return found
 
 
-_PARTS_OF = "FROM part WHERE id IN (SELECT value FROM json_each(?))"
+_PARTS_OF = "FROM part WHERE id = ANY(?)"
 
 
 def parts_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[Incident]]:
     """Return the parts of incidents by id; unknown ids are left out."""
     by_id: dict[str, list[Incident]] = defaultdict(list)
-    rows = connection.execute(f"SELECT body {_PARTS_OF}", (json.dumps(ids),))
+    rows = connection.execute(f"SELECT body {_PARTS_OF}", (list(ids),))
     for part in read_parts(body for (body,) in rows):
         by_id[part.id].append(part)
     return by_id
@@ -75,21 +71,55 @@ _NAMES = ("id", "caller", "project", "session", "rule", "model")
 _COLUMNS = (
     *_NAMES, "rules", "opened", "last", "closed", "hits", "calls", "refused", "cost", "saved",
 )  # fmt: skip
-_INTO_INCIDENT = f"INSERT OR REPLACE INTO incident ({', '.join(_COLUMNS)}) VALUES "
 
 MAX_FIGURE = 1 << 53
 """The largest figure of a row: exact in JSON numbers, and sums of many fit into SQLite's."""
 
 
 def put_parts(connection: Connection, parts: Sequence[tuple[Incident, Row]]) -> None:
-    """Write parts, each with its row, and the rows of their incidents."""
-    insert_rows(connection, f"{INTO_PART} VALUES ", [row for _, row in parts])
+    """Write parts, each with its row, and the rows of their incidents; their ids are locked.
+
+    Of two states of a part the later one stays.
+    """
+    if connection.is_shared:
+        parts = _without_outdated(connection, parts)
+    _replace_parts(connection, [row for _, row in parts])
     alone = {part.id: [part] for part, _ in parts}
     several = connection.execute(
-        f"SELECT id {_PARTS_OF} GROUP BY id HAVING count(*) > 1", (json.dumps(list(alone)),)
+        f"SELECT id {_PARTS_OF} GROUP BY id HAVING count(*) > 1", (list(alone),)
     )
     found = alone | parts_of(connection, [incident_id for (incident_id,) in several])
-    insert_rows(connection, _INTO_INCIDENT, [_incident_row(same) for same in found.values()])
+    _put_incidents(connection, found.values())
+
+
+def _without_outdated(
+    connection: Connection, parts: Sequence[tuple[Incident, Row]]
+) -> list[tuple[Incident, Row]]:
+    """Leave out parts that another instance knew at an earlier time than what is stored."""
+    ids = sorted({part.id for part, _ in parts})
+    rows = connection.execute(f"SELECT id, instance, last {_PARTS_OF}", (ids,))
+    stored = {(incident_id, instance): last for incident_id, instance, last in rows}
+    return [
+        (part, row)
+        for part, row in parts
+        if stored.get((part.id, part.instance), part.last) <= part.last
+    ]
+
+
+def renumber(connection: Connection, incident_id: str) -> None:
+    """Give the parts of an incident new change numbers, so that readers of changes see them."""
+    columns = ", ".join(PART_COLUMNS)
+    rows = connection.execute(f"SELECT {columns} FROM part WHERE id = ?", (incident_id,))
+    _replace_parts(connection, rows.fetchall())
+
+
+def _replace_parts(connection: Connection, rows: Sequence[Row]) -> None:
+    connection.replace("part", PART_COLUMNS, _PART_KEY, rows)
+
+
+def _put_incidents(connection: Connection, found: Iterable[Sequence[Incident]]) -> None:
+    rows = [_incident_row(same) for same in found]
+    connection.replace("incident", _COLUMNS, ("id",), rows)
 
 
 def _incident_row(parts: Sequence[Incident]) -> Row:
@@ -112,9 +142,9 @@ _UNLISTED = (
 def list_unlisted(connection: Connection, limit: int) -> bool:
     """Make rows for incidents of an earlier version; return whether there may be more."""
     ids = [incident_id for (incident_id,) in connection.execute(_UNLISTED, (limit,))]
-    rows = [_incident_row(parts) for parts in parts_of(connection, ids).values()]
-    insert_rows(connection, _INTO_INCIDENT, rows)
-    return len(ids) == limit and bool(rows)
+    found = parts_of(connection, ids)
+    _put_incidents(connection, found.values())
+    return len(ids) == limit and bool(found)
 
 
 def close_parts(connection: Connection, ids: Sequence[str], now: float) -> None:
@@ -136,9 +166,8 @@ def drop_closed(connection: Connection, before: float, limit: int) -> int:
             (before, limit),
         )
     ]
-    listed = (json.dumps(ids),)
-    connection.execute("DELETE FROM incident WHERE id IN (SELECT value FROM json_each(?))", listed)
-    return connection.execute(f"DELETE {_PARTS_OF}", listed).rowcount
+    connection.execute("DELETE FROM incident WHERE id = ANY(?)", (ids,))
+    return connection.execute(f"DELETE {_PARTS_OF}", (ids,)).rowcount
 
 
 IncidentState = Literal["open", "closed", "all"]
@@ -170,12 +199,12 @@ class IncidentFilter(TypedDict, total=False):
 _SEARCHED = ("id", "caller", "session", "rules", "model")
 
 _FILTERS = {
-    "ids": "p.id IN (SELECT value FROM json_each(:ids))",
+    "ids": "p.id = ANY(:ids)",
     "caller": "p.caller = :caller",
     "project": "p.project = :project",
     "session": "p.session = :session",
     "model": "p.model = :model",
-    "rule": "instr(p.rules, char(10) || :rule || char(10))",
+    "rule": "instr(p.rules, :rule) > 0",
     "since": "p.last >= :since",
     "until": "p.opened < :until",
     "label": "(SELECT text FROM remark r WHERE r.incident = p.id AND r.kind = 'label'"
@@ -183,7 +212,7 @@ _FILTERS = {
     "acknowledged": "EXISTS (SELECT 1 FROM remark r WHERE r.incident = p.id"
     " AND r.kind = 'acknowledge') = :acknowledged",
     # Without an index: a substring search has to read all rows.
-    "q": f"({' OR '.join(f'instr(lower(p.{one}), lower(:q))' for one in _SEARCHED)})",
+    "q": f"({' OR '.join(f'instr(lower(p.{one}), lower(:q)) > 0' for one in _SEARCHED)})",
 }
 _STATES: dict[IncidentState, list[str]] = {
     "open": ["p.closed IS NULL"], "closed": ["p.closed IS NOT NULL"], "all": [],
@@ -192,15 +221,15 @@ _STATES: dict[IncidentState, list[str]] = {
 # What has no price comes last.
 _ORDERS: dict[IncidentOrder, str] = {
     "newest": "p.opened",
-    "cost": "ifnull(p.cost, -1)",
+    "cost": "coalesce(p.cost, -1)",
     "count": "p.hits",
-    "saved": "ifnull(p.saved, -1)",
+    "saved": "coalesce(p.saved, -1)",
 }
 _GROUP_ORDERS: dict[IncidentOrder, str] = {
     "newest": "max(p.last)",
-    "cost": "ifnull(sum(p.cost), -1)",
+    "cost": "coalesce(sum(p.cost), -1)",
     "count": "count(*)",
-    "saved": "ifnull(sum(p.saved), -1)",
+    "saved": "coalesce(sum(p.saved), -1)",
 }
 
 MAX_SORTED_CANDIDATES = 5_000
@@ -274,9 +303,11 @@ def find_groups(
     columns = "".join(f"p.{name}, " for name in names)
     grouping = f"GROUP BY {', '.join(names)}" if names else ""
     rows = connection.execute(
-        f"SELECT {columns}count(*), sum(p.closed IS NULL), count(DISTINCT p.caller),"
-        " min(p.opened), max(p.last), sum(p.hits), sum(p.refused), sum(p.cost), sum(p.saved)"
-        f" FROM incident p WHERE {' AND '.join(where)} {grouping} HAVING count(*)"
+        f"SELECT {columns}count(*), count(*) FILTER (WHERE p.closed IS NULL),"
+        " count(DISTINCT p.caller), min(p.opened), max(p.last), CAST(sum(p.hits) AS bigint),"
+        " CAST(sum(p.refused) AS bigint), CAST(sum(p.cost) AS bigint),"
+        " CAST(sum(p.saved) AS bigint)"
+        f" FROM incident p WHERE {' AND '.join(where)} {grouping} HAVING count(*) > 0"
         f" ORDER BY {', '.join([f'{_GROUP_ORDERS[order]} DESC', *names])}"
         " LIMIT :limit OFFSET :skipped",
         {**values, "limit": limit + 1, "skipped": skipped},
@@ -296,9 +327,11 @@ def cursor_of(value: float, incident_id: str) -> str:
 
 def _conditions(wanted: IncidentFilter) -> tuple[list[str], dict[str, Any]]:
     values: dict[str, Any] = {name: one for name, one in wanted.items() if one is not None}
-    where = ["1", *_STATES[values.pop("state", "all")], *(_FILTERS[name] for name in values)]
+    where = ["TRUE", *_STATES[values.pop("state", "all")], *(_FILTERS[name] for name in values)]
     if "ids" in values:
-        values["ids"] = json.dumps(values["ids"])
+        values["ids"] = list(values["ids"])
+    if "rule" in values:
+        values["rule"] = f"\n{values['rule']}\n"
     return where, values
 
 
@@ -311,7 +344,7 @@ def _index(connection: Connection, wanted: Mapping[str, Any], order: IncidentOrd
         return "INDEXED BY incident_open"
     if since is not None:
         few = f"SELECT 1 FROM incident WHERE last >= ? LIMIT {MAX_SORTED_CANDIDATES}"
-        (number,) = connection.execute(f"SELECT count(*) FROM ({few})", (since,)).fetchone()
+        (number,) = connection.execute(f"SELECT count(*) FROM ({few}) few", (since,)).fetchone()
         if number < MAX_SORTED_CANDIDATES:
             return "INDEXED BY incident_last"
     return "INDEXED BY incident_opened"

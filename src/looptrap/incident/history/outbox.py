@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from looptrap.database.database import Database, Page, Row, encode_struct
+from looptrap.database.database import Database, Page, Row
+from looptrap.database.encoding import encode_struct
 from looptrap.incident.model import AlertEvent
 
 DeliveryState = Literal["pending", "delivered", "dead"]
 
-INSERT_DELIVERY = "INSERT INTO letter (event, channel, created, due, body) VALUES "
-SKIP_EXISTING = " ON CONFLICT (event, channel) DO NOTHING"
+WRITTEN_COLUMNS = ("event", "channel", "created", "due", "body")
+SKIP_EXISTING = "ON CONFLICT (event, channel) DO NOTHING"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(AlertEvent).decode
@@ -54,7 +54,7 @@ DELIVERY_COLUMNS = ", ".join(("number", "body", *Delivery.__struct_fields__[2:])
 
 
 def delivery_rows(outgoing: OutgoingEvent, now: float) -> list[Row]:
-    """Return the values for INSERT_DELIVERY: one row a channel."""
+    """Return the values of WRITTEN_COLUMNS: one row a channel."""
     event, body = encode_struct(_encode, outgoing.event)
     return [(event.id, channel, now, now, body) for channel in outgoing.channels]
 
@@ -93,9 +93,9 @@ class Outbox:
                 "UPDATE letter SET owner = ?, lease_until = ?, due = ?, attempts = attempts + 1"
                 " WHERE number IN (SELECT number FROM letter INDEXED BY letter_due"
                 " WHERE state = 'pending' AND due <= ?"
-                " AND channel NOT IN (SELECT value FROM json_each(?)) ORDER BY due LIMIT ?)"
+                " AND channel <> ALL(?) ORDER BY due LIMIT ? FOR UPDATE SKIP LOCKED)"
                 f" RETURNING {DELIVERY_COLUMNS}",
-                (owner, until, until, now, json.dumps(list(without)), limit),
+                (owner, until, until, now, list(without), limit),
             ).fetchall()
         deliveries, unreadable = read_deliveries(sorted(rows))
         for number in unreadable:
@@ -157,10 +157,17 @@ class Outbox:
         """Return when the next delivery is due; None if there is none."""
         rows = self._database.query(
             "SELECT due FROM letter INDEXED BY letter_due WHERE state = 'pending'"
-            " AND channel NOT IN (SELECT value FROM json_each(?)) ORDER BY due LIMIT 1",
-            (json.dumps(list(without)),),
+            " AND channel <> ALL(?) ORDER BY due LIMIT 1",
+            (list(without),),
         )
         return float(rows[0][0]) if rows else None
+
+    def undelivered(self) -> dict[str, int]:
+        """Return the numbers of pending and dead deliveries: it costs little in a long history."""
+        rows = self._database.query(
+            "SELECT state, count(*) FROM letter WHERE state IN ('pending', 'dead') GROUP BY state"
+        )
+        return {"pending": 0, "dead": 0, **dict(rows)}
 
     def counts(self) -> dict[str, int]:
         """Return the number of deliveries in each state."""

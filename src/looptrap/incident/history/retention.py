@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from math import inf
-from sqlite3 import Connection
 
-from looptrap.database.schema import pragma
+from looptrap.database.database import Connection
 from looptrap.incident.history import audit, incident_table
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import call_table, table
@@ -14,12 +13,6 @@ from looptrap.usage.call_log import CallLogSettings
 
 SLICE_ROWS = 500
 """Incidents, deliveries, annotations and audit entries dropped at a time."""
-
-MAX_PAGES_FREED = 250
-"""Empty pages given back at a time …"""
-
-MIN_SPARE_PAGES, SPARE_DIVISOR = 64, 20
-"""… but for these, or a twentieth of the file: they are soon filled again."""
 
 _DROP_LETTERS = """
     DELETE FROM letter WHERE number IN (
@@ -48,7 +41,7 @@ def drop_expired(
     dropped += _drop_annotations(connection, before)
     dropped += drop_breaches(connection, before)
     dropped += audit.drop_entries(connection, before, SLICE_ROWS)
-    if _size(connection) > settings.max_size:
+    if connection.size() > settings.max_size:
         dropped += _drop_oldest(connection)
     has_more = dropped >= SLICE_ROWS
     calls = call_table.drop_calls(connection, now - call_log.keep, call_log.max_rows)
@@ -57,13 +50,6 @@ def drop_expired(
     has_more |= table.roll_up_hour(connection, now)
     quiet = max(before, now - table.SESSION_ROWS_KEEP_S)
     return has_more | (table.drop_quiet_sessions(connection, quiet) >= table.SESSION_SLICE_ROWS)
-
-
-def surplus_pages(connection: Connection, max_size: int) -> int:
-    """Return how many empty pages to give back, so that the file shrinks."""
-    pages, free = pragma(connection, "page_count"), pragma(connection, "freelist_count")
-    is_full = pages * pragma(connection, "page_size") > max_size
-    return max(free - (0 if is_full else max(MIN_SPARE_PAGES, pages // SPARE_DIVISOR)), 0)
 
 
 def _drop_annotations(connection: Connection, before: float) -> int:
@@ -89,9 +75,3 @@ def _is_spending_oldest(connection: Connection) -> bool:
     closed = "SELECT last FROM incident WHERE closed IS NOT NULL ORDER BY last LIMIT 1"
     oldest = connection.execute(closed).fetchone()
     return start is not None and (oldest is None or start < oldest[0])
-
-
-def _size(connection: Connection) -> int:
-    """Return the bytes in use."""
-    used = pragma(connection, "page_count") - pragma(connection, "freelist_count")
-    return used * pragma(connection, "page_size")

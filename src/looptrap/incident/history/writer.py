@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Sequence, Sized
 from threading import Event as Flag
 from threading import Thread
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from looptrap.errors import LooptrapError
+from looptrap.incident.history.batch import WriteBatch
+from looptrap.incident.history.drainer import RETRY_PAUSE_S, Maintenance, SpoolDrainer
 from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.model import Annotation, Incident
@@ -19,12 +20,6 @@ from looptrap.usage.model import UsageBatch
 
 POLL_INTERVAL_S = 0.1
 """Seconds between two batches: a single incident is not worth a wake-up."""
-
-RETRY_PAUSE_S = 1.0
-"""Seconds to wait after a failed write, and between two log lines about it."""
-
-SWEEP_INTERVAL_S = 10.0
-"""Seconds between two sweeps of what is expired or too large."""
 
 MAX_PENDING_INCIDENTS = 100_000
 MAX_PENDING_EVENTS = 10_000
@@ -41,20 +36,11 @@ log = logging.getLogger("looptrap")
 T = TypeVar("T")
 
 
-class WriteBatch(NamedTuple):
-    """What is written in one transaction."""
-
-    incidents: Sequence[Incident] = ()
-    events: Sequence[OutgoingEvent] = ()
-    spending: UsageBatch | None = None
-    annotations: Sequence[Annotation] = ()
-    calls: Sequence[CallRow] = ()
-
-
 class HistoryWriter:
     """Fetches batches and writes each in one transaction; its failures never affect calls.
 
-    `work` and `on_written` are called on the writer's thread, with the time and the batch.
+    A batch for a shared database goes to the spool, and from there on a second thread. `work` is
+    called on the writer's thread, `on_written` and `upkeep` on the one that writes the database.
     """
 
     def __init__(
@@ -63,13 +49,12 @@ class HistoryWriter:
         work: Callable[[float], WriteBatch],
         *,
         on_written: Callable[[WriteBatch], None] = lambda _batch: None,
+        upkeep: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.written = 0
         """Incidents written, counting each write."""
-        self.failed = 0
-        """Failed writes."""
         self.lost = 0
         """Entries dropped because a queue was full, or at the stop."""
         self._history = history
@@ -82,22 +67,42 @@ class HistoryWriter:
         self._spending = UsageBatch()
         self._annotations: list[Annotation] = []
         self._calls: list[CallRow] = []
-        self.is_failing = False
-        """Whether the latest write failed."""
-        self._not_before = self._next_sweep = self._next_log = float("-inf")
+        self._failed = 0
+        self._is_failing = False
+        self._not_before = self._next_log = float("-inf")
+        self._maintenance = Maintenance(history, upkeep, self._log_error)
+        self._drainer: SpoolDrainer | None = None
+        self._spooled: WriteBatch | None = None
+        """The latest batch that went to the spool, with events if there are any."""
+        if history.spool is not None:
+            self._drainer = SpoolDrainer(
+                history, self._maintenance, self._on_drained, self._log_error, monotonic
+            )
         self._stopping = Flag()
         self._thread: Thread | None = None
 
     @property
+    def is_failing(self) -> bool:
+        """Whether the latest write failed."""
+        return self._is_failing or (self._drainer is not None and self._drainer.is_failing)
+
+    @property
+    def failed(self) -> int:
+        """Failed writes."""
+        return self._failed + (self._drainer.failed if self._drainer is not None else 0)
+
+    @property
     def waiting(self) -> int:
-        """Incidents, events, annotations, usage rows and calls that are not written yet."""
+        """Incidents, events, annotations, usage rows and calls that are only in memory."""
         queues: tuple[Sized, ...] = (
             self._incidents, self._events, self._annotations, self._spending, self._calls,
         )  # fmt: skip
         return sum(map(len, queues))
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the threads."""
+        if self._drainer is not None:
+            self._drainer.start()
         self._thread = Thread(target=self._run, name="looptrap-history", daemon=True)
         self._thread.start()
 
@@ -106,13 +111,25 @@ class HistoryWriter:
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(STOP_TIMEOUT_S)
+        if self._drainer is not None:
+            self._drainer.stop(STOP_TIMEOUT_S)
 
     def run_once(self) -> None:
         """Fetch a batch, and write unless the last write has just failed."""
         self._gather()
         now = self._monotonic()
-        if now >= self._not_before and self._write() and now >= self._next_sweep:
-            self._sweep(now)
+        if now < self._not_before or not self._write():
+            return
+        if self._drainer is None:
+            self._maintenance.run(now)
+        elif self._drainer.is_failing:
+            # Fewer batches: of an incident only the latest state has to wait.
+            self._not_before = now + RETRY_PAUSE_S
+
+    def drain_once(self) -> None:
+        """Write what waits in the spool, as the second thread does."""
+        if self._drainer is not None:
+            self._drainer.run_once()
 
     def _run(self) -> None:
         while not self._stopping.wait(POLL_INTERVAL_S):
@@ -158,35 +175,40 @@ class HistoryWriter:
         incidents = list(self._incidents.values())
         work = WriteBatch(incidents, self._events, self._spending, self._annotations, self._calls)
         try:
-            self._history.put(*work)
+            self._history.write(work)
         except Exception as error:  # noqa: BLE001 - a failing disk must not stop the gateway
-            self.failed += 1
-            self.is_failing = True
+            self._failed += 1
+            self._is_failing = True
             self._not_before = self._monotonic() + RETRY_PAUSE_S
             self._log_error("the history is not written", error)
             return False
-        self.is_failing = False
+        self._is_failing = False
         self.written += len(work.incidents)
         self._incidents, self._events, self._annotations, self._calls = {}, [], [], []
         self._spending = UsageBatch()
-        try:
-            self._on_written(work)
-        except Exception as error:  # noqa: BLE001 - the batch is written nevertheless
-            self._log_error("history: the callback after a write failed", error)
+        if self._drainer is None:
+            self._report(work)
+        else:
+            if work.events or self._spooled is None:
+                self._spooled = work
+            self._drainer.wake()
         return True
 
-    def _sweep(self, now: float) -> None:
-        self._next_sweep = now + SWEEP_INTERVAL_S
+    def _on_drained(self) -> None:
+        """Report what was spooled, or that there are alerts that others left behind."""
+        spooled, self._spooled = self._spooled, None
+        self._report(spooled if spooled is not None else WriteBatch())
+
+    def _report(self, written: WriteBatch) -> None:
         try:
-            if self._history.sweep():
-                self._next_sweep = now
-        except Exception as error:  # noqa: BLE001 - a later sweep tries again
-            self._log_error("the history is not swept", error)
+            self._on_written(written)
+        except Exception as error:  # noqa: BLE001 - the batch is written nevertheless
+            self._log_error("history: the callback after a write failed", error)
 
     def _log_error(self, what: str, error: Exception) -> None:
         """Log an error, at most once a second; other errors' texts may hold parts of a call."""
         now = self._monotonic()
         if now >= self._next_log:
             self._next_log = now + RETRY_PAUSE_S
-            is_safe = isinstance(error, sqlite3.Error | OSError | LooptrapError)
+            is_safe = isinstance(error, OSError | LooptrapError)
             log.error("%s: %s", what, error if is_safe else type(error).__name__)
