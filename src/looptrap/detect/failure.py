@@ -22,12 +22,13 @@ _FAILURE = re.compile(
     r"|missing|panic|forbidden|unauthori[sz]ed|err!)(?![\w/\\-]|\.\w|\s?=)"
     r"|[a-z](?:error|exception)(?=:|$|\s)|error(?=:)|exception(?=:)|traceback"
     r"|unrecogni[sz]ed|not found|no such|\bcannot\b|can't|could not|couldn't"
-    r"|unable to|timed out|time-?out|unexpected|mismatch|aborted|no module named"
+    r"|temporarily unavailable|unable to|timed out|time-?out|unexpected|mismatch|aborted|no module named"
     r"|non-?zero (?:exit|status)"
     r"|not (?:an? )?(?:defined|allowed|authori[sz]ed|permitted|supported|valid|recogni[sz]ed|exist"
     r"|available|unique|been read)"
     r"|does not|doesn't|don't exist|did not (?:appear|match|contain|exist|find)"
     r"|must be|no replacement|no changes (?:to|were) ma"
+    r"|</?[a-z_-]{0,24}error[a-z_-]{0,24}>"
     r"|[\"'](?:success|ok|succeeded)[\"']: ?false|\bsuccess ?= ?false|is_?error[\"']?: ?true"
     r"|http[/\d. ]{1,6}[45]\d\d\b|status(?: code)?\W{1,3}[45]\d\d\b"
     r"|\b(?:fehler|erreur|errore|fallo)\b|nicht gefunden|introuvable|no se (?:pudo|encontr)"
@@ -35,7 +36,7 @@ _FAILURE = re.compile(
 )
 """Matched against lower case: twice as fast as a pattern that ignores case."""
 _STEMS = tuple(
-    "err|exception|fail|fatal|denied|refused|invalid|undefined|missing|panic|forbidden|unauthori"
+    "err|exception|unavailable|fail|fatal|denied|refused|invalid|undefined|missing|panic|forbidden|unauthori"
     "|traceback|unrecogni|not |could not|does not|no such|cannot|can't|couldn't|doesn't|don't exist"
     "|unable to|timed out|timeout|time-out|unexpected|mismatch|aborted|no module|zero exit"
     "|zero status|must be|no replacement|no changes|: false|:false|=false|= false|http|status"

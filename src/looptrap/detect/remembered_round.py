@@ -21,6 +21,7 @@ from looptrap.detect.call_kind import (
     is_screen_action,
     is_step,
     measures,
+    searches,
     sends_something,
     switches_subject,
 )
@@ -33,7 +34,7 @@ from looptrap.detect.failure import (
     is_success_report,
     is_test_report,
 )
-from looptrap.detect.round import MAX_QUERY_CHARS, Round, plain_result, receipt
+from looptrap.detect.round import MAX_QUERY_CHARS, MIN_HITS_CHARS, Round, plain_result, receipt
 from looptrap.detect.similarity import gist_of_result, is_similar
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
@@ -88,6 +89,8 @@ class Trait(IntFlag):
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024
+    HITS = 16777216
+    """It searched for something, and found some."""
     UNKNOWN_TOOL = 2048
     APPENDED = 4096
     """It repeats the call before, which adds the same to its result."""
@@ -203,7 +206,8 @@ class RememberedRound(Round):
         self.switches_subject = bool(traits & Trait.SWITCH)
         self.is_check = bool(traits & Trait.CHECK)
         self.is_measurement = bool(traits & Trait.MEASUREMENT)
-        self.has_hits = self.is_screen_action = bool(traits & Trait.SCREEN)
+        self.is_screen_action = bool(traits & Trait.SCREEN)
+        self.has_hits = bool(traits & (Trait.SCREEN | Trait.HITS))
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
         after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
         self.begins_segment = after == Trait.AFTER_COMPACTION
@@ -232,12 +236,17 @@ class RememberedRound(Round):
         return bool((self.record.traits | _record(other).traits) & Trait.APPENDED)
 
     def has_same_hits(self, other: Round) -> bool:
-        """Return whether both acted on a screen, and changed nothing."""
+        """Return whether both searched and found the same, or acted and changed nothing."""
         return self.has_hits and other.has_hits and self.has_same_result(other)
 
     def shows_same_screen(self, other: Round) -> bool:
         """Return whether the same action led to the same screen; counters are not known."""
-        return self.signature == other.signature and self.has_same_hits(other)
+        return (
+            self.signature == other.signature
+            and self.is_screen_action
+            and other.is_screen_action
+            and self.has_same_result(other)
+        )
 
     def says_like(self, other: Round) -> bool:
         """Return whether both only say something, and say almost the same."""
@@ -386,6 +395,7 @@ class RoundDigester:
             | (Trait.CHECK if has_calls and round_.is_check else 0)
             | (Trait.SWITCH if round_.switches_subject else 0)
             | (Trait.SEARCH if round_.is_search else 0)
+            | (Trait.HITS if has_calls and round_.has_hits else 0)
             | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
         )
         if before is not None and has_calls and before.signature == round_.signature:
@@ -460,6 +470,7 @@ class RoundDigester:
             | (Trait.MEASUREMENT if all(measures(*one) for one in requests) else 0)
             | (Trait.SWITCH if any(switches_subject(text) for _, text in requests) else 0)
             | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
+            | (Trait.HITS if all(searches(*one) for one in requests) else 0)
         )
         return RoundRecord(
             link=link[:4],
@@ -495,6 +506,8 @@ class RoundDigester:
             traits &= ~Trait.STEP
         if failure is not None or not is_screen_action(frozenset(), text):
             traits &= ~Trait.SCREEN
+        if failure is not None or len(text) < MIN_HITS_CHARS:
+            traits &= ~Trait.HITS
         if mask_result(text) == text:
             traits &= ~Trait.MEASUREMENT
         if is_empty:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from looptrap.detect.round import Round
+from looptrap.detect.signals.failing import is_answered
 from looptrap.detect.signals.same_words import words_beside
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
@@ -81,7 +82,8 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
     by_failure: dict[object, list[Round]] = {}
     earlier_rounds: list[Round] = []
     words_said: set[str] = set()
-    for round_ in reversed(rounds):
+    for age in range(len(rounds) - 1, -1, -1):
+        round_ = rounds[age]
         words = words_beside(round_)
         is_replay = bool(words) and words in words_said
         words_said.add(words)
@@ -97,6 +99,8 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
             )
             if switches_before < switches:
                 pass  # the same outcome for another revision is batch work
+            elif age and not same_calls and is_answered(round_, rounds[age - 1]):
+                pass  # so is the same question about another item, if it is answered
             elif round_.is_poll or round_.is_step or round_.is_measurement:
                 weight += 1 / polls_per_repeat
             elif not is_first_since_change or is_replay:
