@@ -19,9 +19,7 @@ from bench.loops.split_a.cast import scenarios_of
 
 __all__ = ["scenarios"]
 
-_MODULES = (
-    failures, circles, waiting, operations, research, office, teams, screens, prompts, long
-)  # fmt: skip
+_MODULES = (failures, circles, waiting, operations, research, office, teams, screens, prompts, long)
 
 
 def scenarios(seed: int = 0) -> list[Scenario]:

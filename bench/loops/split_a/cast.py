@@ -74,14 +74,14 @@ def steps_of(run: Run, client: Client, view: str, rng: Random) -> list[Step]:
         kept = view == "kept" and previous
         if kept:
             notes = told[-1][1:]
-        block = _block(turn, client, rng)
+        spoken, block = _block(turn, client, rng)
         id = {"chat": "chatcmpl-", "messages": "msg_", "responses": "resp_", "gemini": ""}[
             client.dialect
         ] + hexes(rng, 24)
         if turn.system:
             setting = replace(setting, system=turn.system)
         made = body(setting, notes, previous if kept else "")
-        said = b"" if turn.lost else answer(setting, block[0], id)
+        said = b"" if turn.lost else answer(setting, spoken, id)
         takes = turn.takes * rng.uniform(0.7, 1.4)
         steps.append(Step(round(at, 3), round(takes, 3), made, said, path(setting), headers))
         if run.apart is not None:
@@ -106,22 +106,23 @@ def _tools(run: Run, client: Client) -> Sequence[tuple[str, tuple[str, ...]]]:
     return tuple((name, tuple(found[name])) for name in sorted(found))
 
 
-def _block(turn: Turn, client: Client, rng: Random) -> list[Note]:
-    """Return the messages of a turn: the answer first."""
+def _block(turn: Turn, client: Client, rng: Random) -> tuple[Note, list[Note]]:
+    """Return the answer of a turn, and all that the history has of the turn."""
     asked = [client.calls(act) for act in turn.acts]
     results = [client.result(act, rng) for act in turn.acts]
     if client.reminds and results and rng.random() < 0.17:
         results[-1] += client.reminds
     if client.written is not None:
-        text = turn.say + "".join(client.written(name, args) for name, args in asked)
-        notes = [Note("agent", text.strip())]
-        notes += [
-            Note("user", text, image=act.image)
-            for act, text in zip(turn.acts, results, strict=True)
-        ]
+        said = client.thinks + turn.say if turn.say else ""
+        said += "".join(client.written(name, args) for name, args in asked)
+        notes = [spoken := Note("agent", said.strip())]
+        if client.observes:
+            notes = [spoken.with_text(spoken.text + "".join(results))]
+        else:
+            notes += [Note("user", text) for text in results]
     else:
         calls = tuple(Asked(_call_id(client, rng), name, args) for name, args in asked)
-        notes = [Note("agent", turn.say, calls, name=turn.speaker)]
+        notes = [spoken := Note("agent", turn.say, calls, name=turn.speaker)]
         notes += [
             Note("tool", text, (), call.id, call.name, act.image, bool(act.code))
             for act, call, text in zip(turn.acts, calls, results, strict=True)
@@ -129,7 +130,7 @@ def _block(turn: Turn, client: Client, rng: Random) -> list[Note]:
     reply = client.idle if turn.reply == "idle" else turn.reply
     if reply:
         notes.append(Note("user", reply, name=turn.says_as))
-    return notes
+    return spoken, notes
 
 
 def _call_id(client: Client, rng: Random) -> str:

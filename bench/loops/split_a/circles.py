@@ -21,14 +21,23 @@ def _stations(code: Code, which: int) -> list[tuple[str, Act]]:
         (path, read(path, text)),
         (f"uses of {name}", grep(name, ".", found)),
         (f"the folder of {noun}s", shell(f"ls -1 data/{noun}", f"{noun}_a.json\n{noun}_b.json")),
-        (f"the schema of {noun}", shell(f"cat schema/{noun}.sql", f"create table {noun} (id int);")),
-        (f"the history of {path}", shell(f"git log --oneline {path}", f"{which}a4c1f2 Add {noun}s")),
+        (
+            f"the schema of {noun}",
+            shell(f"cat schema/{noun}.sql", f"create table {noun} (id int);"),
+        ),
+        (
+            f"the history of {path}",
+            shell(f"git log --oneline {path}", f"{which}a4c1f2 Add {noun}s"),
+        ),
         (f"the settings of {noun}s", shell(f"grep -n {noun} config.toml", f"12:[{noun}]")),
         (f"lines of {path}", shell(f"wc -l {path}", f"{20 + which} {path}")),
         (f"the tests of {noun}s", shell(f"grep -c def tests/{noun}.py", str(3 + which))),
         (f"who wrote {path}", shell(f"git blame -L1,2 {path}", f"^{which}b3 (Priya) {text[:20]}")),
         (f"the types in {path}", shell(f"ctags -x {path}", f"{name} function 3 {path}")),
-        (f"imports of {path}", shell(f"grep -n import {path}", f"1:import {code.nouns[-1 - which]}")),
+        (
+            f"imports of {path}",
+            shell(f"grep -n import {path}", f"1:import {code.nouns[-1 - which]}"),
+        ),
         (f"todos in {path}", shell(f"grep -n TODO {path}", "")),
         (f"docs on {noun}s", shell(f"head -3 docs/{noun}.md", f"# {noun.title()}s\n\nSee {path}.")),
         (f"branches about {noun}s", shell(f"git branch --list '*{noun}*'", "")),
@@ -64,8 +73,7 @@ def cycle(rng: Random) -> list[Run]:
     second = look_around(rng, code, voice)
     for version in range(rng.randint(4, 7)):
         path = code.files[version]
-        old, new = code.source(version), code.source(version, version + 9)
-        second.append(Turn(voice("edit", path), (edit(path, old, new),)))
+        second.append(Turn(voice("edit", path), (edit(path, *code.change(version, version)),)))
         failed = code.functions[: 7 - version]
         second.append(
             Turn(voice("run", "the tests"), (shell(code.test_command, code.report(failed, 30), 1),))
@@ -77,19 +85,22 @@ def cycle(rng: Random) -> list[Run]:
 
 def same_success(rng: Random) -> list[Run]:
     """One successful command again and again; or one that says nothing, on the next target."""
-    code, wanted = Code(rng), ""
+    code = Code(rng)
     wanted = task(rng, code)
     what, command, output = rng.choice(
         (
-            ("the working tree", "git status", "On branch main\nnothing to commit, working tree clean"),
-            ("the folder", "ls -la", "drwxr-xr-x 3 app app 4096 Jan 11 08:12 .\n-rw-r--r-- README.md"),
+            ("the working tree", "git status", "On branch main\nnothing to commit"),
+            ("the folder", "ls -la", "drwxr-xr-x 3 app 4096 Jan 11 08:12 .\n-rw-r--r-- README.md"),
             ("the version", "node --version", "v22.11.0"),
             ("the configuration", "cat config.toml", "[server]\nport = 8080\nworkers = 4"),
             ("the current folder", "pwd && date", "/work/app\n{now}"),
-            ("the health of the server", "curl -s localhost:8080/health",
-             '{{"status":"ok","uptime_s":{count},"request_id":"{id:08x}"}}'),
+            (
+                "the health of the server",
+                "curl -s localhost:8080/health",
+                '{{"status":"ok","uptime_s":{count},"request_id":"{id:08x}"}}',
+            ),
         )
-    )  # fmt: skip
+    )
 
     def look(voice: Voice, at: int) -> Turn:
         shown = output.format(now=clock(7 * at), count=300 + 7 * at, id=rng.getrandbits(32))
@@ -128,14 +139,16 @@ _AGAIN = (
 
 def reread(rng: Random) -> list[Run]:
     """After each compaction the same files are read and nothing follows; or changes follow."""
-    code, wanted = Code(rng), ""
+    code = Code(rng)
     wanted, every = task(rng, code), rng.randint(6, 8)
     voice = Voice(rng)
     loop = [
-        Turn(voice("read", code.files[at % every]),
-             (read(code.files[at % every], code.source(at % every)),))
+        Turn(
+            voice("read", code.files[at % every]),
+            (read(code.files[at % every], code.source(at % every)),),
+        )
         for at in range(every * rng.randint(4, 6))
-    ]  # fmt: skip
+    ]
     summary = f"I read {', '.join(code.files[:every])}. No file was changed yet. Next: {wanted}"
     runs = [Run(wanted, loop, every, "", "hard", [summary], every=every)]
     honest: list[Turn] = []
@@ -146,8 +159,8 @@ def reread(rng: Random) -> list[Run]:
             path = code.files[at]
             honest.append(Turn(voice("read", path), (read(path, code.source(at, window)),)))
         for at in names[:2]:
-            path, old, new = code.files[at], code.source(at, window), code.source(at, window + 1)
-            honest.append(Turn(voice("edit", path), (edit(path, old, new),)))
+            path = code.files[at]
+            honest.append(Turn(voice("edit", path), (edit(path, *code.change(at, window)),)))
         failed = code.functions[: 3 - window]
         report = shell(code.test_command, code.report(failed, 20), int(bool(failed)))
         honest.append(Turn(voice("run", "the tests"), (report,)))
@@ -181,7 +194,7 @@ def plan(rng: Random) -> list[Run]:
     honest = [*look_around(rng, code, voice), Turn(voice("do", "the plan"), (_todos(items, 0),))]
     for at, item in enumerate(items):
         path = code.files[at]
-        change = edit(path, code.source(at), code.source(at, 30))
+        change = edit(path, *code.change(at, at))
         honest.append(Turn(voice("edit", path), (change,)))
         honest.append(Turn(voice("do", f"“{item}” as done"), (_todos(items, at + 1),)))
     return [*runs, Run(wanted, [*honest, end(rng, "every item of the list is done")])]
@@ -217,7 +230,7 @@ def idle(rng: Random) -> list[Run]:
     for at, noun in enumerate(code.nouns):
         answer = (
             f"{noun.title()}s come in through {code.files[at]}, where {code.functions[at]} keeps "
-            f"those above the limit of {10 + 7 * at}. They are written by {code.functions[-at - 1]}."
+            f"those above the limit of {10 + 7 * at}. {code.functions[-at - 1]} writes them."
         )
         question = rng.choice(_QUESTIONS).format(noun=code.nouns[(at + 1) % 8])
         honest.append(Turn(answer, reply=question, wait=90))
@@ -228,7 +241,7 @@ def idle(rng: Random) -> list[Run]:
         if rng.random() < 0.5:
             promise = rng.choice(_PROMISES).format(f=code.functions[at])
             second.append(Turn(promise, reply="idle"))
-        change = edit(code.files[at], code.source(at), code.source(at, 9))
+        change = edit(code.files[at], *code.change(at, at))
         second.append(Turn(voice("edit", code.files[at]), (change,)))
     return [*runs, Run(wanted, [*second, end(rng, "paging works")], difficulty="hard")]
 
@@ -243,11 +256,18 @@ _QUESTIONS = (
 
 
 PLOTS = (
-    Plot("cycle", cycle, "claude_code codex gemini_cli opencode openhands swe_agent cline "
-         "claude_code/elided mini_swe_agent"),
+    Plot(
+        "cycle",
+        cycle,
+        "claude_code codex gemini_cli opencode openhands swe_agent cline "
+        "claude_code/elided mini_swe_agent",
+    ),
     Plot("same_success", same_success, "gemini_cli codex claude_code openhands opencode/trimmed"),
-    Plot("reread", reread, "claude_code/compacted codex/compacted gemini_cli/compacted "
-         "opencode/compacted"),
+    Plot(
+        "reread",
+        reread,
+        "claude_code/compacted codex/compacted gemini_cli/compacted opencode/compacted",
+    ),
     Plot("plan", plan, "claude_code opencode gemini_cli"),
     Plot("idle", idle, "cline mini_swe_agent openhands swe_agent gemini_cli"),
-)  # fmt: skip
+)

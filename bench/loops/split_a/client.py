@@ -8,38 +8,37 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from bench.loops.split_a import wording
 from bench.loops.split_a.run import Act
 from bench.loops.split_a.world import hexes, uuid
 
-Args = dict[str, Any]
 
-
-def _as_it_is(act: Act) -> tuple[str, Args]:
-    return act.name, dict(act.args)
-
-
-def _plain(act: Act, rng: Random) -> str:
+def _plain(act: Act, _rng: Random) -> str:
     return act.result
 
 
-def _nothing(rng: Random, session: str) -> Mapping[str, Any]:
+def _nothing(_rng: Random, _session: str) -> Mapping[str, Any]:
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A form. Where `written` is given, calls are part of the text, and results come as a user's."""
+    """A form. With `written`, calls are part of the text, and results come as a user's."""
 
     name: str
     dialect: str
     model: str
     system: str = ""
-    calls: Callable[[Act], tuple[str, Args]] = _as_it_is
+    calls: Callable[[Act], tuple[str, wording.Args]] = wording.as_it_is
     result: Callable[[Act, Random], str] = _plain
-    written: Callable[[str, Args], str] | None = None
+    written: Callable[[str, wording.Args], str] | None = None
     stream: bool = False
     headers: Callable[[Random, str], Mapping[str, str]] = _nothing
     extra: Callable[[Random, str], Mapping[str, Any]] = _nothing
+    thinks: str = ""
+    """What stands before its remarks, where a prompt asks for it."""
+    observes: bool = False
+    """Whether results are appended to the agent's own message."""
     reminds: str = ""
     """What it adds to about every sixth result."""
     idle: str = ""
@@ -47,287 +46,14 @@ class Client:
     elided: str = "[Old tool result content cleared]"
 
 
-def _claude_calls(act: Act) -> tuple[str, Args]:
-    a = act.args
-    match act.name:
-        case "shell":
-            return "Bash", {"command": a["command"], "description": "Run a command"}
-        case "read":
-            return "Read", {"file_path": f"/work/app/{a['path']}"}
-        case "edit":
-            path = f"/work/app/{a['path']}"
-            return "Edit", {"file_path": path, "old_string": a["old"], "new_string": a["new"]}
-        case "write":
-            return "Write", {"file_path": f"/work/app/{a['path']}", "content": a["content"]}
-        case "grep":
-            return "Grep", {**a, "output_mode": "content", "-n": True}
-    return _as_it_is(act)
-
-
-def _claude_result(act: Act, rng: Random) -> str:
-    match act.name:
-        case "shell":
-            return f"Exit code {act.code}\n{act.result}" if act.code else act.result
-        case "read":
-            return _numbered(act.result, "{:>6}→{}")
-        case "edit" if act.code:
-            return f"<tool_use_error>{act.result}</tool_use_error>"
-        case "edit":
-            return f"The file /work/app/{act.args['path']} has been updated successfully."
-        case "write":
-            return f"File created successfully at: /work/app/{act.args['path']}"
-    return act.result
-
-
-def _numbered(text: str, form: str) -> str:
-    return "\n".join(form.format(number, line) for number, line in enumerate(text.splitlines(), 1))
-
-
-def _patch(a: Mapping[str, Any]) -> str:
-    old = "\n".join("-" + line for line in a["old"].splitlines())
-    new = "\n".join("+" + line for line in a["new"].splitlines())
-    return f"*** Begin Patch\n*** Update File: {a['path']}\n@@\n{old}\n{new}\n*** End Patch"
-
-
-def _codex_calls(act: Act) -> tuple[str, Args]:
-    a = act.args
-    match act.name:
-        case "shell":
-            return "exec_command", {"cmd": a["command"], "workdir": "/work/app"}
-        case "read":
-            return "exec_command", {"cmd": f"sed -n '1,200p' {a['path']}", "workdir": "/work/app"}
-        case "grep":
-            command = f"rg -n {json.dumps(a['pattern'])} {a['path']}"
-            return "exec_command", {"cmd": command, "workdir": "/work/app"}
-        case "edit":
-            return "apply_patch", {"input": _patch(a)}
-        case "write":
-            lines = "\n".join("+" + line for line in a["content"].splitlines())
-            text = f"*** Begin Patch\n*** Add File: {a['path']}\n{lines}\n*** End Patch"
-            return "apply_patch", {"input": text}
-    return _as_it_is(act)
-
-
-def _codex_result(act: Act, rng: Random) -> str:
-    if act.name in ("edit", "write"):
-        if act.code:
-            return f"apply_patch verification failed: {act.result}"
-        mark = "M" if act.name == "edit" else "A"
-        return f"Success. Updated the following files:\n{mark} {act.args['path']}\n"
-    if act.name not in ("shell", "read", "grep"):
-        return act.result
-    tokens = len(act.result) // 4
-    wall = act.took * rng.uniform(0.8, 1.3)
-    return (
-        f"Chunk ID: {hexes(rng, 6)}\nWall time: {wall:.4f} seconds\n"
-        f"Process exited with code {act.code}\nOriginal token count: {tokens}\n"
-        f"Output:\n{act.result}"
-    )
-
-
-def _gemini_calls(act: Act) -> tuple[str, Args]:
-    a = act.args
-    match act.name:
-        case "shell":
-            return "run_shell_command", {"command": a["command"], "description": "Runs a command."}
-        case "read":
-            return "read_file", {"file_path": a["path"]}
-        case "edit":
-            changed = {"old_string": a["old"], "new_string": a["new"]}
-            return "replace", {"file_path": a["path"], "instruction": "Apply the fix.", **changed}
-        case "write":
-            return "write_file", {"file_path": a["path"], "content": a["content"]}
-        case "grep":
-            return "search_file_content", {"pattern": a["pattern"], "path": a["path"]}
-    return _as_it_is(act)
-
-
-def _gemini_result(act: Act, rng: Random) -> str:
-    match act.name:
-        case "shell":
-            code = f"Exit Code: {act.code}\n" if act.code else ""
-            return (
-                f"Command: {act.args['command']}\nDirectory: (root)\n"
-                f"Output: {act.result or '(empty)'}\nError: (none)\n{code}"
-                f"Process Group PGID: {rng.randint(2000, 99000)}"
-            )
-        case "edit" if act.code:
-            return f"Failed to edit, {act.result}"
-        case "edit":
-            return f"Successfully modified file: {act.args['path']} (1 replacements)."
-        case "write":
-            return f"Successfully created and wrote to new file: {act.args['path']}."
-    return act.result
-
-
-def _opencode_calls(act: Act) -> tuple[str, Args]:
-    a = act.args
-    match act.name:
-        case "shell":
-            return "bash", {"command": a["command"], "description": "Runs it", "timeout": 120000}
-        case "read":
-            return "read", {"filePath": f"/work/app/{a['path']}"}
-        case "edit":
-            path = f"/work/app/{a['path']}"
-            return "edit", {"filePath": path, "oldString": a["old"], "newString": a["new"]}
-        case "write":
-            return "write", {"filePath": f"/work/app/{a['path']}", "content": a["content"]}
-    return _as_it_is(act)
-
-
-def _opencode_result(act: Act, rng: Random) -> str:
-    if act.name == "read":
-        return f"<file>\n{_numbered(act.result, '{:05}| {}')}\n\n(End of file)\n</file>"
-    if act.name in ("edit", "write") and not act.code:
-        return "Edit applied successfully." if act.name == "edit" else "Wrote file successfully."
-    return act.result
-
-
-def _editor_calls(shell_tool: str) -> Callable[[Act], tuple[str, Args]]:
-    def calls(act: Act) -> tuple[str, Args]:
-        a = act.args
-        path = f"/workspace/{a.get('path', '')}"
-        match act.name:
-            case "shell":
-                return shell_tool, {"command": a["command"]}
-            case "read":
-                return "str_replace_editor", {"command": "view", "path": path}
-            case "edit":
-                told = {"command": "str_replace", "path": path}
-                return "str_replace_editor", {**told, "old_str": a["old"], "new_str": a["new"]}
-            case "write":
-                made = {"command": "create", "path": path, "file_text": a["content"]}
-                return "str_replace_editor", made
-            case "grep":
-                command = f"grep -rn {json.dumps(a['pattern'])} {a['path']}"
-                return shell_tool, {"command": command}
-        return _as_it_is(act)
-
-    return calls
-
-
-def _openhands_result(act: Act, rng: Random) -> str:
-    match act.name:
-        case "shell" | "grep":
-            return (
-                f"{act.result}\n[The command completed with exit code {act.code}.]\n"
-                "[Current working directory: /workspace]\n"
-                "[Python interpreter: /usr/bin/python]\n"
-                f"[Command finished with exit code {act.code}]"
-            )
-        case "read":
-            shown = _numbered(act.result, "{:>6}\t{}")
-            return f"Here's the result of running `cat -n` on /workspace/{act.args['path']}:\n{shown}"
-        case "edit" if act.code:
-            return f"ERROR:\nNo replacement was performed, {act.result}"
-        case "edit":
-            shown = _numbered(act.args["new"], "{:>6}\t{}")
-            return (
-                f"The file /workspace/{act.args['path']} has been edited. Here's the result of "
-                f"running `cat -n` on a snippet of it:\n{shown}\nReview the changes and make sure "
-                "they are as expected. Edit the file again if necessary."
-            )
-        case "write":
-            return f"File created successfully at: /workspace/{act.args['path']}"
-    return act.result
-
-
-def _swe_result(act: Act, rng: Random) -> str:
-    text = act.result
-    if act.name == "edit":
-        text = f"No replacement was performed, {text}" if act.code else "The file has been edited."
-    elif act.name == "write":
-        text = "File created successfully."
-    if not text.strip():
-        return "Your last command ran successfully and did not produce any output."
-    return f"OBSERVATION:\n{text}"
-
-
-def _as_command(act: Act) -> tuple[str, Args]:
-    a = act.args
-    match act.name:
-        case "shell":
-            return "bash", {"command": a["command"]}
-        case "read":
-            return "bash", {"command": f"cat {a['path']}"}
-        case "grep":
-            return "bash", {"command": f"grep -rn {json.dumps(a['pattern'])} {a['path']}"}
-        case "write":
-            return "bash", {"command": f"cat <<'EOF' > {a['path']}\n{a['content']}EOF"}
-        case "edit":
-            old, new = json.dumps(a["old"]), json.dumps(a["new"])
-            command = f"python - <<'EOF'\nfrom pathlib import Path\np = Path({a['path']!r})\n"
-            command += f"t = p.read_text()\nassert {old} in t, 'text to replace not found'\n"
-            return "bash", {"command": command + f"p.write_text(t.replace({old}, {new}))\nEOF"}
-    return "bash", {"command": f"{act.name} " + " ".join(f"--{k} {v!r}" for k, v in a.items())}
-
-
-def _mini_result(act: Act, rng: Random) -> str:
-    return f"<returncode>{act.code}</returncode>\n<output>\n{act.result}\n</output>"
-
-
-def _mini_written(name: str, args: Args) -> str:
-    return f"\n\n```bash\n{args['command']}\n```"
-
-
-def _cline_calls(act: Act) -> tuple[str, Args]:
-    a = act.args
-    match act.name:
-        case "shell":
-            return "execute_command", {"command": a["command"], "requires_approval": "false"}
-        case "read":
-            return "read_file", {"path": a["path"]}
-        case "write":
-            return "write_to_file", {"path": a["path"], "content": a["content"]}
-        case "grep":
-            return "search_files", {"path": a["path"], "regex": a["pattern"]}
-        case "edit":
-            diff = f"------- SEARCH\n{a['old']}\n=======\n{a['new']}\n+++++++ REPLACE"
-            return "replace_in_file", {"path": a["path"], "diff": diff}
-    return _as_it_is(act)
-
-
-def _cline_result(act: Act, rng: Random) -> str:
-    name, args = _cline_calls(act)
-    about = args.get("command") or args.get("path") or args.get("regex") or ""
-    text = act.result
-    if act.name == "shell":
-        text = f"Command executed.\nOutput:\n{act.result}"
-    elif act.name == "edit" and not act.code:
-        text = f"The content was successfully saved to {act.args['path']}."
-    elif act.code:
-        text = f"The tool execution failed with the following error:\n<error>\n{act.result}\n</error>"
-    minute = rng.randint(0, 59)
-    return (
-        f"[{name} for '{about}'] Result:\n{text}\n\n<environment_details>\n"
-        f"# Visual Studio Code Visible Files\nREADME.md\n\n# Current Time\n"
-        f"1/{rng.randint(11, 12)}/2027, 10:{minute:02}:{rng.randint(0, 59):02} AM (UTC, UTC+0:00)\n\n"
-        f"# Context Window Usage\n{rng.randint(20, 180) * 1000:,} / 200K tokens used\n\n"
-        "# Current Mode\nACT MODE\n</environment_details>"
-    )
-
-
-def _cline_written(name: str, args: Args) -> str:
-    inner = "\n".join(f"<{key}>{value}</{key}>" for key, value in args.items())
-    return f"\n\n<{name}>\n{inner}\n</{name}>"
-
-
-def _crew_written(name: str, args: Args) -> str:
-    return f"\n\nAction: {name}\nAction Input: {json.dumps(args)}"
-
-
-def _crew_result(act: Act, rng: Random) -> str:
-    return f"Observation: {act.result}"
-
-
 def _claude_extra(rng: Random, session: str) -> Mapping[str, Any]:
     return {"metadata": {"user_id": f"user_{hexes(rng, 32)}_account__session_{session}"}}
 
 
 _CLAUDE_REMINDER = (
-    "\n\n<system-reminder>\nThe TodoWrite tool hasn't been used recently. If you're working on tasks"
-    " that would benefit from tracking progress, consider using the TodoWrite tool. This is just a"
-    " gentle reminder - ignore if not applicable.\n</system-reminder>"
+    "\n\n<system-reminder>\nThe TodoWrite tool hasn't been used recently. If you're working on"
+    " tasks that would benefit from tracking progress, consider using the TodoWrite tool. This is just"
+    " a gentle reminder - ignore if not applicable.\n</system-reminder>"
 )
 
 CLIENTS = {
@@ -338,10 +64,10 @@ CLIENTS = {
             "messages",
             "claude-sonnet-4-5",
             "You are Claude Code, Anthropic's official CLI for Claude.",
-            _claude_calls,
-            _claude_result,
+            wording.claude_calls,
+            wording.claude_result,
             stream=True,
-            headers=lambda rng, session: {"user-agent": "claude-cli/2.0.31 (external, cli)"},
+            headers=lambda _rng, _session: {"user-agent": "claude-cli/2.0.31 (external, cli)"},
             extra=_claude_extra,
             reminds=_CLAUDE_REMINDER,
             idle="Continue with the task.",
@@ -351,11 +77,11 @@ CLIENTS = {
             "responses",
             "gpt-5-codex",
             "You are Codex, based on GPT-5. You are running as a coding agent in the Codex CLI.",
-            _codex_calls,
-            _codex_result,
+            wording.codex_calls,
+            wording.codex_result,
             stream=True,
-            headers=lambda rng, session: {"session_id": session, "originator": "codex_cli_rs"},
-            extra=lambda rng, session: {"prompt_cache_key": session, "store": False},
+            headers=lambda _rng, session: {"session_id": session, "originator": "codex_cli_rs"},
+            extra=lambda _rng, session: {"prompt_cache_key": session, "store": False},
             idle="Continue.",
         ),
         Client(
@@ -363,10 +89,10 @@ CLIENTS = {
             "gemini",
             "gemini-2.5-pro",
             "You are an interactive CLI agent specializing in software engineering tasks.",
-            _gemini_calls,
-            _gemini_result,
+            wording.gemini_calls,
+            wording.gemini_result,
             stream=True,
-            headers=lambda rng, session: {"user-agent": "GeminiCLI/0.11.0 (linux; x64)"},
+            headers=lambda _rng, _session: {"user-agent": "GeminiCLI/0.11.0 (linux; x64)"},
             idle="Please continue.",
         ),
         Client(
@@ -374,8 +100,8 @@ CLIENTS = {
             "chat",
             "qwen3-coder",
             "You are opencode, an interactive CLI tool that helps users with software engineering.",
-            _opencode_calls,
-            _opencode_result,
+            wording.opencode_calls,
+            wording.opencode_result,
             stream=True,
             idle="Continue if you have next steps",
         ),
@@ -384,8 +110,8 @@ CLIENTS = {
             "chat",
             "claude-sonnet-4",
             "You are OpenHands agent, a helpful AI assistant that can interact with a computer.",
-            _editor_calls("execute_bash"),
-            _openhands_result,
+            wording.editor_calls("execute_bash"),
+            wording.openhands_result,
             idle="Please continue working on the task on whatever approach you think is suitable.\n"
             "If you think you have solved the task, please finish the interaction.\n"
             "IMPORTANT: YOU SHOULD NEVER ASK FOR HUMAN HELP.",
@@ -395,8 +121,8 @@ CLIENTS = {
             "chat",
             "gpt-4o",
             "You are a helpful assistant that can interact with a computer to solve tasks.",
-            _editor_calls("bash"),
-            _swe_result,
+            wording.editor_calls("bash"),
+            wording.swe_result,
             idle="Your last output did not use any tool calls!\nPlease make sure your output "
             "includes exactly _ONE_ function call!",
             elided="Old environment output: (omitted)",
@@ -407,9 +133,10 @@ CLIENTS = {
             "deepseek-v3.2",
             "You are a helpful assistant that can interact multiple times with a computer shell. "
             "Your response must contain exactly ONE bash code block with ONE command.",
-            _as_command,
-            _mini_result,
-            _mini_written,
+            wording.as_command,
+            wording.mini_result,
+            wording.mini_written,
+            thinks="THOUGHT: ",
             idle="Please always provide EXACTLY ONE action in triple backticks, found 0 actions.",
         ),
         Client(
@@ -419,9 +146,9 @@ CLIENTS = {
             "You are Cline, a highly skilled software engineer. You have access to a set of tools, "
             "written in XML: execute_command, read_file, write_to_file, replace_in_file, "
             "search_files, attempt_completion.",
-            _cline_calls,
-            _cline_result,
-            _cline_written,
+            wording.cline_calls,
+            wording.cline_result,
+            wording.cline_written,
             stream=True,
             idle="[ERROR] You did not use a tool in your previous response! Please retry with a "
             "tool use.",
@@ -441,8 +168,8 @@ CLIENTS = {
             "n8n",
             "chat",
             "gpt-4o-mini",
-            result=lambda act, rng: json.dumps([{"response": act.result}]),
-            headers=lambda rng, session: {"user-agent": "n8n"},
+            result=lambda act, _rng: json.dumps([{"response": act.result}]),
+            headers=lambda _rng, _session: {"user-agent": "n8n"},
         ),
         Client(
             "crewai",
@@ -451,8 +178,11 @@ CLIENTS = {
             "You are a member of a crew. Use the following format:\n\nThought: think about what to "
             "do\nAction: the action to take\nAction Input: the input to the action, a JSON object\n"
             "Observation: the result of the action",
-            result=_crew_result,
-            written=_crew_written,
+            result=wording.crew_result,
+            written=wording.crew_written,
+            thinks="Thought: ",
+            observes=True,
+            extra=lambda _rng, _session: {"stop": ["\nObservation:"]},
             idle="Invalid Format: I missed the 'Action:' after 'Thought:'. I will do right next, "
             "and don't use a tool I have already used.",
         ),
@@ -463,7 +193,12 @@ CLIENTS = {
         Client("app_messages", "messages", "claude-haiku-4-5"),
         Client("app_responses", "responses", "gpt-5-nano"),
         Client("app_gemini", "gemini", "gemini-2.5-flash-lite"),
-        Client("app_named", "chat", "gpt-4.1-mini", headers=lambda r, s: {"x-session-id": uuid(r)}),
+        Client(
+            "app_named",
+            "chat",
+            "gpt-4.1-mini",
+            headers=lambda rng, _session: {"x-session-id": uuid(rng)},
+        ),
     )
 }
 CODING = tuple(list(CLIENTS)[:8])

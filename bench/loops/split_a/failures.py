@@ -10,37 +10,53 @@ from bench.loops.split_a.run import Run, Turn, edit, read, shell, write
 from bench.loops.split_a.scene import end, look_around, more, task
 from bench.loops.split_a.world import Code, hexes
 
-_FAILING = (
-    ("docker compose up -d db", "Error response from daemon: driver failed programming external "
-     "connectivity on endpoint {p}-db-1 ({h}): Bind for 0.0.0.0:5432 failed: port is already "
-     "allocated"),
-    ("npm run build", "> {p}@1.4.0 build\n> tsc -p .\n\nsrc/index.ts(12,8): error TS2307: Cannot "
-     "find module '@{p}/shared' or its corresponding type declarations."),
-    ("alembic upgrade head", "sqlalchemy.exc.OperationalError: (psycopg2.OperationalError) "
-     "connection to server at \"localhost\" (127.0.0.1), port 5432 failed: Connection refused\n"
-     "(Background on this error at: https://sqlalche.me/e/20/e3q8)"),
-    ("cargo build --release", "   Compiling {p}-sys v0.3.1\nerror: linker `cc` not found\n  |\n  = "
-     "note: No such file or directory (os error 2)\n\nerror: could not compile `{p}-sys`"),
-    ("./gradlew assemble", "FAILURE: Build failed with an exception.\n* What went wrong:\nCould not "
-     "resolve com.{p}:core:2.1.\n> Received status code 401 from server: Unauthorized\n\nBUILD "
-     "FAILED in {s}s"),
-    ("git push origin HEAD", "remote: Permission to {p}/{p}.git denied to ci-bot.\nfatal: unable to "
-     "access 'https://git.example.com/{p}/{p}.git/': The requested URL returned error: 403"),
-)  # fmt: skip
-
-
-def _failure(rng: Random, code: Code, which: tuple[str, str]) -> str:
-    return which[1].format(p=code.project, h=hexes(rng, 12), s=rng.randint(2, 14))
+_FAILING = {
+    "typescript": (
+        "npm run build",
+        "> {p}@1.4.0 build\n> tsc -p .\n\nsrc/index.ts(12,8): error "
+        "TS2307: Cannot find module '@{p}/shared' or its corresponding type declarations.",
+    ),
+    "python": (
+        "alembic upgrade head",
+        "sqlalchemy.exc.OperationalError: (psycopg2.OperationalError) "
+        'connection to server at "localhost" (127.0.0.1), port 5432 failed: Connection '
+        "refused\n(Background on this error at: https://sqlalche.me/e/20/e3q8)",
+    ),
+    "rust": (
+        "cargo build --release",
+        "   Compiling {p}-sys v0.3.1\nerror: linker `cc` not found\n"
+        "  |\n  = note: No such file or directory (os error 2)\n\nerror: could not compile",
+    ),
+    "go": (
+        "go build ./...",
+        "go: example.com/{p}/core@v1.2.0: reading https://proxy.example.com/{p}: "
+        "403 Forbidden (request {h})",
+    ),
+}
+_ANYWHERE = (
+    (
+        "docker compose up -d db",
+        "Error response from daemon: driver failed programming external "
+        "connectivity on endpoint {p}-db-1 ({h}): Bind for 0.0.0.0:5432 failed: port is already "
+        "allocated",
+    ),
+    (
+        "git push origin HEAD",
+        "remote: Permission to {p}/{p}.git denied to ci-bot.\nfatal: unable to "
+        "access 'https://git.example.com/{p}/{p}.git/': The requested URL returned error: 403",
+    ),
+)
 
 
 def same_failure(rng: Random) -> list[Run]:
-    """The same command fails to the letter; or the cause is removed on the way."""
-    code, which = Code(rng), rng.choice(_FAILING)
-    about = f"`{which[0]}`"
-    wanted, parrot = task(rng, code), rng.random() < 0.3
+    """The same command fails to the letter; or the error is another one, or waits help."""
+    code = Code(rng)
+    command, error = rng.choice((_FAILING[code.language], *_ANYWHERE))
+    about, wanted, parrot = f"`{command}`", task(rng, code), rng.random() < 0.3
 
-    def attempt(voice: Voice) -> Turn:
-        return Turn(voice("retry", about), (shell(which[0], _failure(rng, code, which), 1),))
+    def attempt(voice: Voice, shown: str = "", wait: float = 1) -> Turn:
+        text = shown or error.format(p=code.project, h=hexes(rng, 12))
+        return Turn(voice("retry", about), (shell(command, text, 1),), wait=wait)
 
     voice = Voice(rng, parrot=parrot)
     start = look_around(rng, code, voice)
@@ -49,14 +65,18 @@ def same_failure(rng: Random) -> list[Run]:
 
     voice = Voice(rng)
     honest = look_around(rng, code, voice)
-    for at in range(rng.randint(3, 5)):
-        honest += [attempt(voice), Turn(voice("read", code.files[at]),
-                                        (read(code.files[at], code.source(at)),))]  # fmt: skip
-        changed = edit(f"config/{code.nouns[at]}.yml", f"port: {5000 + at}", f"port: {5100 + at}")
-        honest.append(Turn(voice("edit", "the configuration"), (changed,)))
-    honest.append(Turn(voice("run", about), (shell(which[0], "done"),)))
-    honest += _work(rng, code, voice, rng.randint(4, 9))
-    return [*runs, Run(wanted, honest)]
+    for at in range(rng.randint(4, 8)):
+        path = code.files[at]
+        honest.append(attempt(voice, f"error: {path}:{at + 3}: unknown name {code.functions[at]}"))
+        honest.append(Turn(voice("read", path), (read(path, code.source(at)),)))
+        honest.append(Turn(voice("edit", path), (edit(path, *code.change(at, at)),)))
+    honest.append(Turn(voice("run", about), (shell(command, "done"),)))
+    runs.append(Run(wanted, [*honest, end(rng, f"{about} works again")]))
+    voice = Voice(rng)
+    second = look_around(rng, code, voice)
+    second += [attempt(voice, wait=60 * 2**at) for at in range(3)]
+    second.append(Turn(voice("retry", about), (shell(command, "done"),)))
+    return [*runs, Run(wanted, [*second, *_work(rng, code, voice, rng.randint(4, 9))])]
 
 
 def _work(rng: Random, code: Code, voice: Voice, rounds: int) -> list[Turn]:
@@ -64,9 +84,9 @@ def _work(rng: Random, code: Code, voice: Voice, rounds: int) -> list[Turn]:
     turns: list[Turn] = []
     left = rounds
     for at in range(rounds):
-        path, old, new = code.files[at % 8], code.source(at, at), code.source(at, at + 50)
-        turns.append(Turn(voice("read", path), (read(path, old),)))
-        turns.append(Turn(voice("edit", path), (edit(path, old.splitlines()[-1], new),)))
+        path = code.files[at % 8]
+        turns.append(Turn(voice("read", path), (read(path, code.source(at, at)),)))
+        turns.append(Turn(voice("edit", path), (edit(path, *code.change(at, at)),)))
         left -= 1
         report = code.report(code.functions[: min(left, 8)], 40)
         turns.append(
@@ -121,12 +141,18 @@ def same_error(rng: Random) -> list[Run]:
             "daemon running?"
         )
         tries = [f"docker {verb}" for verb in ("ps", "info", "version", "images", "ps -a")]
-        tries += [f"docker {verb} {code.project}-{noun}" for noun in code.nouns
-                  for verb in ("inspect", "start", "logs", "restart")]  # fmt: skip
+        tries += [
+            f"docker {verb} {code.project}-{noun}"
+            for noun in code.nouns
+            for verb in ("inspect", "start", "logs", "restart")
+        ]
     else:
         error = "bash: cannot create temp file for here-document: No space left on device"
-        tries = [f"cat > {code.project}_{n}.txt <<'EOF'\n{v} {n}\nEOF" for n in code.nouns
-                 for v in code.verbs]  # fmt: skip
+        tries = [
+            f"cat > check_{n}.sh <<'EOF'\ngrep -n {v} {f}\nEOF"
+            for n, f in zip(code.nouns, code.files, strict=True)
+            for v in code.verbs
+        ]
     wanted = task(rng, code)
     voice = Voice(rng)
     start = look_around(rng, code, voice)
@@ -136,16 +162,25 @@ def same_error(rng: Random) -> list[Run]:
 
     voice = Voice(rng)
     honest = look_around(rng, code, voice) + [
-        Turn(voice("search", f"the settings of {noun}"),
-             (shell(f"cat /etc/{code.project}/{noun}.conf",
-                    f"cat: /etc/{code.project}/{noun}.conf: No such file or directory", 1),))
+        Turn(
+            voice("search", f"the settings of {noun}"),
+            (
+                shell(
+                    f"cat /etc/{code.project}/{noun}.conf",
+                    f"cat: /etc/{code.project}/{noun}.conf: No such file or directory",
+                    1,
+                ),
+            ),
+        )
         for noun in code.nouns
-    ]  # fmt: skip
+    ]
     found = shell(f"cat /opt/{code.project}/conf.d/main.conf", "listen = 8080\nworkers = 4")
     honest += [Turn(voice("search", "it under /opt"), (found,))]
     honest += _work(rng, code, voice, rng.randint(3, 6))
     first = [Turn(voice("retry", "this"), (shell(one, error, 1),)) for one in order[:3]]
-    repaired = shell("sudo /usr/local/bin/repair-host && df -h / | tail -1", "/dev/vda1 40G 12G 28G")
+    repaired = shell(
+        "sudo /usr/local/bin/repair-host && df -h / | tail -1", "/dev/vda1 40G 12G 28G"
+    )
     voice = Voice(rng)
     second = look_around(rng, code, voice) + first
     second += [Turn(voice("do", "the host itself"), (repaired,))]
@@ -156,7 +191,7 @@ def same_error(rng: Random) -> list[Run]:
 
 def edit_missing(rng: Random) -> list[Run]:
     """An edit whose old text is not in the file, again and again; or it is read, and then lands."""
-    code, wanted = Code(rng), ""
+    code = Code(rng)
     wanted = task(rng, code)
     path, old = code.files[0], code.source(0).splitlines()[-1]
     voice = Voice(rng)
@@ -166,8 +201,11 @@ def edit_missing(rng: Random) -> list[Run]:
         guess = rng.choice(("", "    ", "\t")) + old.strip().replace("l", rng.choice("lL"))
         guess += rng.choice((" ", "", "\n", ";"))
         error = f"String to replace not found in file.\nString: {guess}"
-        loop.append(Turn(voice("retry", f"the edit of {path}"),
-                         (edit(path, guess, "return limited", error),)))  # fmt: skip
+        loop.append(
+            Turn(
+                voice("retry", f"the edit of {path}"), (edit(path, guess, "return limited", error),)
+            )
+        )
     runs = [Run(wanted, loop, len(start) + 1)]
     voice = Voice(rng)
     honest = look_around(rng, code, voice)
@@ -190,10 +228,10 @@ def _tested(code: Code, voice: Voice, change: Turn, failed: list[str], why: str)
 
 def revert(rng: Random) -> list[Run]:
     """One change breaks one test, its reversal another, and so on; or each value is a new one."""
-    code, wanted = Code(rng), ""
+    code = Code(rng)
     wanted = task(rng, code)
     path = code.files[0]
-    one, other = f"LIMIT = {rng.randint(10, 30)}", f"LIMIT = {rng.randint(31, 60)}"
+    one, other = code.limit(0, 10), code.limit(0, rng.randint(31, 60))
     voice = Voice(rng)
     loop = start = look_around(rng, code, voice)
     for at in range(more(rng) // 2 + 2):
@@ -206,8 +244,8 @@ def revert(rng: Random) -> list[Run]:
     goal = rng.randint(100, 4000)
     while high - low > 1:
         middle = (low + high) // 2
-        new = f"LIMIT = {middle}"
-        change = Turn(voice("edit", f"the limit to {middle}"), (edit(path, old, new),))
+        new = code.limit(0, middle)
+        change = Turn(voice("edit", "the limit"), (edit(path, old, new),))
         why = f"queue overflowed at {middle}"
         honest += _tested(code, voice, change, code.functions[:1] if middle > goal else [], why)
         low, high, old = (low, middle, new) if middle > goal else (middle, high, new)
@@ -216,29 +254,29 @@ def revert(rng: Random) -> list[Run]:
 
 def unmoved(rng: Random) -> list[Run]:
     """Changes and tests in turn, and the report never moves; or it moves slowly."""
-    code, wanted = Code(rng), ""
+    code = Code(rng)
     wanted, path = task(rng, code), code.files[0]
     is_plain = rng.random() < 0.5
     failed, why = code.functions[:2], f"expected {rng.randint(3, 9)}, got 2"
     voice = Voice(rng)
     loop = start = look_around(rng, code, voice)
-    styles = ("# keep the order", "# limit first", "# see the issue")
+    styles = [f"{code.comment} {text}" for text in ("keep the order", "limit first", "see below")]
     for at in range(more(rng) // 2 + 4):
-        old, new = styles[(at - 1) % 3], styles[at % 3]
+        old, new = styles[(at + 2) % 3], styles[at % 3]
         if not is_plain:
-            old, new = f"{old} ({at - 1})", f"{new} ({at})"
+            old, new = f"{old} ({at})", f"{new} ({at + 1})"
         change = Turn(voice("edit", f"the comment in {path}"), (edit(path, old, new),))
         loop = loop + _tested(code, voice, change, failed, why)
     runs = [Run(wanted, loop, len(start) + 6, difficulty="medium" if is_plain else "hard")]
     voice = Voice(rng)
     honest, left, at = look_around(rng, code, voice), 8, 0
-    while left >= 0:
-        text = code.source(at % 8, at)
-        change = Turn(voice("edit", code.files[at % 8]),
-                      (edit(code.files[at % 8], text.splitlines()[0], code.source(at % 8, at + 1)),)
-                      )  # fmt: skip
-        honest += _tested(code, voice, change, code.functions[:left], f"expected {at}, got 0")
+    while left > 0:
         left, at = left - rng.choice((0, 1, 1)), at + 1
+        path = code.files[at % 8]
+        change = Turn(voice("edit", path), (edit(path, *code.change(at, at)),))
+        honest += _tested(
+            code, voice, change, code.functions[:left], f"expected {at + 2}, got {at}"
+        )
     return [*runs, Run(wanted, [*honest, end(rng, "all tests pass")], difficulty="hard")]
 
 
@@ -250,10 +288,11 @@ def script(rng: Random) -> list[Run]:
     error = 'Traceback (most recent call last):\n  File "/work/app/load.py", line 3, in <module>\n'
     error += "    insert(row[9])\nIndexError: list index out of range"
     voice = Voice(rng)
-    loop = start = look_around(rng, code, voice)
+    start = look_around(rng, code, voice)
+    loop = list(start)
     for at in range(more(rng) // 2 + 2):
         words = text + (f"# attempt {at}\n" if rng.random() < 0.5 else "")
-        loop = loop + [
+        loop += [
             Turn(voice("edit", "load.py"), (write("load.py", words),)),
             Turn(voice("run", "the script"), (shell("python load.py", error, 1),)),
         ]
@@ -264,9 +303,11 @@ def script(rng: Random) -> list[Run]:
         name = f"load_{noun}.py"
         honest += [
             Turn(voice("edit", name), (write(name, text.replace(code.nouns[0], noun)),)),
-            Turn(voice("run", name),
-                 (shell(f"python {name}", f"{rng.randint(100, 9000)} rows loaded"),)),
-        ]  # fmt: skip
+            Turn(
+                voice("run", name),
+                (shell(f"python {name}", f"{rng.randint(100, 9000)} rows loaded"),),
+            ),
+        ]
     return [*runs, Run(wanted, [*honest, end(rng, "all tables are loaded")])]
 
 

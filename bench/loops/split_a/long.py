@@ -19,33 +19,41 @@ def _feature(rng: Random, code: Code, voice: Voice, count: int) -> list[Turn]:
     while len(turns) < count:
         version += 1
         at = rng.randrange(8)
-        path, old, new = code.files[at], code.source(at, version), code.source(at, version + 1)
+        path, old = code.files[at], code.source(at, version)
         if rng.random() < 0.7:
             turns.append(Turn(voice("read", path), (read(path, old),)))
         if rng.random() < 0.3:
             hits = f"{rng.choice(code.files)}:{version}: {code.functions[at]}(items)"
-            turns.append(Turn(voice("search", code.functions[at]), (grep(code.functions[at], ".", hits),)))
+            turns.append(
+                Turn(voice("search", code.functions[at]), (grep(code.functions[at], ".", hits),))
+            )
         if rng.random() < 0.15:
             error = "String to replace not found in file.\nString: return"
             turns.append(Turn(voice("edit", path), (edit(path, "return", "yield", error),)))
-        turns.append(Turn(voice("edit", path), (edit(path, old.splitlines()[-1], new),)))
+        turns.append(Turn(voice("edit", path), (edit(path, *code.change(at, version)),)))
         left = max(0, min(8, left + rng.choice((2, -1, -1, -2))))
         report = code.report(rng.sample(code.functions, left), 60 + version, f"expected {version}")
-        turns.append(Turn(voice("run", "the tests"), (shell(code.test_command, report, int(left > 0)),)))
+        turns.append(
+            Turn(voice("run", "the tests"), (shell(code.test_command, report, int(left > 0)),))
+        )
         if rng.random() < 0.4:
-            turns.append(Turn(voice("run", "the linter"), (shell("make lint", "All checks passed!"),)))
+            turns.append(
+                Turn(voice("run", "the linter"), (shell("make lint", "All checks passed!"),))
+            )
         if left == 0:
             status = f"On branch main\n  modified: {path}"
             turns.append(Turn(voice("check", "the tree"), (shell("git status", status),)))
-            made = shell(f"git commit -am 'Change {code.nouns[at]}s ({version})'",
-                         f"[main {hexes(rng, 7)}] 1 file changed")  # fmt: skip
+            made = shell(
+                f"git commit -am 'Change {code.nouns[at]}s ({version})'",
+                f"[main {hexes(rng, 7)}] 1 file changed",
+            )
             turns.append(Turn(voice("do", "the commit"), (made,)))
     return turns
 
 
 def feature(rng: Random) -> list[Run]:
     """A feature in 60 to 150 calls; a loop that begins after much such work."""
-    code, wanted = Code(rng), ""
+    code = Code(rng)
     wanted = task(rng, code) + " Take your time, and commit whenever the tests pass."
     summaries = [f"So far {at * 6 + 4} changes were made and committed." for at in range(12)]
     voice = Voice(rng)
@@ -93,14 +101,20 @@ def debugging(rng: Random) -> list[Run]:
             path = code.files[at % 8]
             log = f"print('{code.nouns[at % 8]} before', state)"
             turns.append(Turn(voice("edit", path), (edit(path, "state =", f"{log}\nstate ="),)))
-            turns.append(Turn(voice("read", "the log"),
-                              (shell(f"tail -2 out-{at}.log", f"before {hexes(rng, 8)}"),)))  # fmt: skip
+            turns.append(
+                Turn(
+                    voice("read", "the log"),
+                    (shell(f"tail -2 out-{at}.log", f"before {hexes(rng, 8)}"),),
+                )
+            )
     honest = Run(wanted, [*turns, end(rng, "the order of a set decides it")], None, "", "hard")
     voice = Voice(rng)
     start = look_around(rng, code, voice, 4)
     loop, passed = list(start), shell(code.test_command, code.report([], 40))
-    for _ in range(more(rng) + 3):
-        loop.append(Turn(voice("run", "the tests"), (replace(passed, result=code.report([], 40)),)))
+    loop += [
+        Turn(voice("run", "the tests"), (replace(passed, result=code.report([], 40)),))
+        for _ in range(more(rng) + 3)
+    ]
     done = "Make the tests pass. They fail since the merge."
     return [Run(done, loop, len(start) + 1), honest]
 
@@ -121,7 +135,10 @@ def service(rng: Random) -> list[Run]:
         acts = [
             ("the next case", Act("next_case", {}, json.dumps(taken))),
             (order_id, Act("get_order", {"order_id": order_id}, json.dumps({"state": state}))),
-            ("the answer", Act("reply_to_case", {"case": str(number), "text": text}, '{"ok": true}')),
+            (
+                "the answer",
+                Act("reply_to_case", {"case": str(number), "text": text}, '{"ok": true}'),
+            ),
             ("the case", Act("close_case", {"case": str(number)}, '{"ok": true}')),
         ]
         return [Turn(voice("do", what), (act,)) for what, act in acts]
@@ -131,12 +148,16 @@ def service(rng: Random) -> list[Run]:
     turns = [turn for at in range(rng.randint(18, 35)) for turn in case(voice, first + at)]
     empty = Turn(voice("do", "the next case"), (Act("next_case", {}, '{"case": null}'),))
     summaries = [f"Cases up to {first + 3 * at + 2} are closed." for at in range(12)]
-    honest = Run(wanted, [*turns, empty, end(rng, "the queue is empty")], None, system, "hard", summaries)
+    honest = Run(
+        wanted, [*turns, empty, end(rng, "the queue is empty")], None, system, "hard", summaries
+    )
     voice = Voice(rng)
     start = [turn for at in range(rng.randint(4, 8)) for turn in case(voice, first + at)]
     again = case(voice, first + 9)
     loop = start + [
-        Turn(voice("do", "the case"), turn.acts) for _ in range(more(rng) // 4 + 3) for turn in again
+        Turn(voice("do", "the case"), turn.acts)
+        for _ in range(more(rng) // 4 + 3)
+        for turn in again
     ]
     return [Run(wanted, loop, len(start) + 4, system, "hard", summaries), honest]
 
@@ -150,14 +171,19 @@ def game(rng: Random) -> list[Run]:
         board[rng.randrange(16)] = rng.choice((2, 4, 8, 16, 32, 64))
         shown = "\n".join(" ".join(f"{n:3}" for n in board[at : at + 4]) for at in (0, 4, 8, 12))
         way = rng.choice(moves[:3])
-        turns.append(Turn(voice("do", f"the move {way}"), (Act("move", {"direction": way}, shown),)))
+        turns.append(
+            Turn(voice("do", f"the move {way}"), (Act("move", {"direction": way}, shown),))
+        )
     honest = Run(wanted, [*turns, end(rng, "the board has a 512")], None, "You play games.", "hard")
     stuck = "You bump into the wall. Nothing changes."
     voice = Voice(rng)
     loop = turns[: rng.randint(8, 20)]
     begins = len(loop) + 2
     loop = loop + [
-        Turn(voice("do", "the move"), (Act("move", {"direction": rng.choice(("left", "up"))}, stuck),))
+        Turn(
+            voice("do", "the move"),
+            (Act("move", {"direction": rng.choice(("left", "up"))}, stuck),),
+        )
         for _ in range(more(rng) + 2)
     ]
     return [Run(wanted, loop, begins, "You play games."), honest]
@@ -169,7 +195,9 @@ def parallel(rng: Random) -> list[Run]:
 
     def ask(voice: Voice, city: str, degrees: int) -> Turn:
         acts = (
-            Act("get_weather", {"city": city}, json.dumps({"celsius": degrees, "id": hexes(rng, 6)})),
+            Act(
+                "get_weather", {"city": city}, json.dumps({"celsius": degrees, "id": hexes(rng, 6)})
+            ),
             Act("get_prices", {"city": city}, json.dumps({"hotel": 70 + degrees})),
             Act("get_trains", {"to": city}, json.dumps({"hours": degrees % 7 + 2})),
         )
@@ -191,15 +219,23 @@ def transport(rng: Random) -> list[Run]:
         found = []
         for turn in turns:
             if rng.random() < 0.12:
-                found += [replace(turn, lost=True, acts=(), takes=60, wait=2.0**n) for n in range(rng.randint(1, 3))]
+                found += [
+                    replace(turn, lost=True, acts=(), takes=60, wait=2.0**n)
+                    for n in range(rng.randint(1, 3))
+                ]
             found.append(turn)
         return found
 
     work = lose(_feature(rng, code, voice, 30))
     honest = Run(wanted, [*work, end(rng, "it works again")], difficulty="hard")
     start = _feature(rng, code, voice, 8)
-    error = f"error: package {code.project} is locked by process 4113"
-    tail = [Turn(voice("retry", "it"), (shell("apt-get install -y jq", error, 100),)) for _ in range(more(rng) + 1)]
+    error = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4113"
+    tail = [
+        Turn(
+            voice("retry", "the installation of jq"), (shell("apt-get install -y jq", error, 100),)
+        )
+        for _ in range(more(rng) + 1)
+    ]
     return [Run(wanted, [*start, tail[0], *lose(tail[1:])], len(start) + 1), honest]
 
 
@@ -211,28 +247,37 @@ def documents(rng: Random) -> list[Run]:
     for noun in NOUNS:
         for part in ("overview", "fields", "examples")[: rng.randint(2, 3)]:
             path = f"docs/{noun}/{part}.md"
-            text = f"# {noun.title()}: {part}\n\nA {noun} has an id and {rng.randint(2, 9)} fields.\n"
+            text = (
+                f"# {noun.title()}: {part}\n\nA {noun} has an id and {rng.randint(2, 9)} fields.\n"
+            )
             turns.append(Turn(voice("do", path), (write(path, text),)))
-            turns.append(Turn(voice("check", "the links"), (shell("make docs-check", "0 broken links"),)))
+            turns.append(
+                Turn(voice("check", "the links"), (shell("make docs-check", "0 broken links"),))
+            )
     voice = Voice(rng)
     start = look_around(rng, code, voice, 3)
     path, text = f"docs/{code.nouns[0]}.md", f"# {code.nouns[0].title()}\n\nIt has four fields.\n"
     loop = start + [
-        Turn(voice("do", path), (write(path, text),)) if at % 2 == 0 else
-        Turn(voice("check", "the links"), (shell("make docs-check", "0 broken links"),))
+        Turn(voice("do", path), (write(path, text),))
+        if at % 2 == 0
+        else Turn(voice("check", "the links"), (shell("make docs-check", "0 broken links"),))
         for at in range(more(rng) + 4)
-    ]  # fmt: skip
+    ]
     honest = Run(wanted, [*turns, end(rng, "all pages are written")], None, "", "hard")
     return [Run(wanted, loop, len(start) + 2), honest]
 
 
 PLOTS = (
-    Plot("feature", feature, "claude_code codex gemini_cli/compacted opencode/elided openhands cline "
-         "swe_agent/elided claude_code/compacted codex/trimmed mini_swe_agent"),
+    Plot(
+        "feature",
+        feature,
+        "claude_code codex gemini_cli/compacted opencode/elided openhands cline "
+        "swe_agent/elided claude_code/compacted codex/trimmed mini_swe_agent",
+    ),
     Plot("debugging", debugging, "codex claude_code/elided openhands gemini_cli mini_swe_agent"),
     Plot("service", service, "langgraph openai_agents/kept vercel_ai adk/trimmed n8n/trimmed mcp"),
     Plot("game", game, "langgraph adk openai_agents vercel_ai/trimmed"),
     Plot("parallel", parallel, "langgraph vercel_ai openai_agents adk"),
     Plot("transport", transport, "claude_code codex opencode gemini_cli openhands"),
     Plot("documents", documents, "claude_code gemini_cli opencode cline"),
-)  # fmt: skip
+)

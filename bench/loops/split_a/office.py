@@ -69,8 +69,14 @@ def create(rng: Random) -> list[Run]:
     wanted = f"Open a ticket: the {noun} printer in {city} is out of paper."
 
     def ticket(voice: Voice, title: str, text: str) -> Turn:
-        made = {"created": True, "key": f"OPS-{rng.randint(1000, 9999)}", "at": clock(rng.random() * 1e4)}
-        call = Act("create_ticket", {"title": title, "body": text, "priority": "3"}, json.dumps(made))
+        made = {
+            "created": True,
+            "key": f"OPS-{rng.randint(1000, 9999)}",
+            "at": clock(rng.random() * 1e4),
+        }
+        call = Act(
+            "create_ticket", {"title": title, "body": text, "priority": "3"}, json.dumps(made)
+        )
         return Turn(voice("do", f"the ticket “{title}”"), (call,))
 
     voice = Voice(rng)
@@ -117,7 +123,12 @@ def order(rng: Random) -> list[Run]:
     wanted = f"Hi, this is {who}. Where is my order {id}?"
 
     def look(voice: Voice, state: str, extra: str = "") -> Turn:
-        shown = {"order": id, "state": state, "trace": hexes(rng, 16), "served_by": f"eu-{rng.randint(1, 9)}"}
+        shown = {
+            "order": id,
+            "state": state,
+            "trace": hexes(rng, 16),
+            "served_by": f"eu-{rng.randint(1, 9)}",
+        }
         call = Act("get_order", {"order_id": id}, json.dumps(shown))
         return Turn(voice("check", f"order {id}") + extra, (call,))
 
@@ -135,7 +146,9 @@ def order(rng: Random) -> list[Run]:
     for _ in range(rng.randint(7, 11)):
         honest.append(look(voice, "packed"))
         reply = rng.choice(_ASKS).format(id=id)
-        said = rng.choice(("It is packed.", "Your parcel is packed and waits.", "Still packed, sorry."))
+        said = rng.choice(
+            ("It is packed.", "Your parcel is packed and waits.", "Still packed, sorry.")
+        )
         honest.append(Turn(said, reply=reply, wait=rng.choice((120, 3600))))
     honest += [look(voice, "on its way"), Turn("It left this morning.")]
     runs.append(Run(wanted, honest, None, _SHOP, "hard"))
@@ -150,10 +163,15 @@ def order(rng: Random) -> list[Run]:
 
 
 _ASKS = (
-    "OK. I'll ask again later.", "Any news about {id}?", "Has it left by now?", "And today?",
-    "It is urgent. Could you look again please?", "Hello again! Is there anything new on {id}?",
-    "My neighbour got hers already. What about mine?", "One more time, please: where is it?",
-)  # fmt: skip
+    "OK. I'll ask again later.",
+    "Any news about {id}?",
+    "Has it left by now?",
+    "And today?",
+    "It is urgent. Could you look again please?",
+    "Hello again! Is there anything new on {id}?",
+    "My neighbour got hers already. What about mine?",
+    "One more time, please: where is it?",
+)
 
 
 def sheet(rng: Random) -> list[Run]:
@@ -162,13 +180,18 @@ def sheet(rng: Random) -> list[Run]:
     wanted = f"Put the sum of all {noun}s into B20 of the sheet “{noun}s”."
 
     def pair(voice: Voice, cell: str, value: str, shown: str) -> list[Turn]:
-        put = Act("update_cell", {"sheet": f"{noun}s", "cell": cell, "value": value},
-                  json.dumps({"updatedCells": 1, "revision": rng.randint(100, 999)}))  # fmt: skip
+        put = Act(
+            "update_cell",
+            {"sheet": f"{noun}s", "cell": cell, "value": value},
+            json.dumps({"updatedCells": 1, "revision": rng.randint(100, 999)}),
+        )
         got = Act("read_cell", {"sheet": f"{noun}s", "cell": cell}, json.dumps({"value": shown}))
         return [Turn(voice("do", cell), (put,)), Turn(voice("check", cell), (got,))]
 
     voice = Voice(rng)
-    loop = [t for _ in range(more(rng) // 2 + 2) for t in pair(voice, "B20", "=SUM(B1:B19)", "#REF!")]
+    loop = [
+        t for _ in range(more(rng) // 2 + 2) for t in pair(voice, "B20", "=SUM(B1:B19)", "#REF!")
+    ]
     runs = [Run(wanted, loop, 2, _SYSTEM)]
     voice = Voice(rng)
     honest = []

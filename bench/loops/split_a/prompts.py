@@ -11,8 +11,14 @@ from bench.loops.split_a.scene import more
 from bench.loops.split_a.world import CITIES, NOUNS, PROJECTS, clock, hexes, person, uuid
 
 
-def _alone(prompts: list[str], answers: list[str], begins: int | None = None, gap: float = 1.0,
-           difficulty: str = "medium", **extra: object) -> Run:  # fmt: skip
+def _alone(
+    prompts: list[str],
+    answers: list[str],
+    begins: int | None = None,
+    gap: float = 1.0,
+    difficulty: str = "medium",
+    **extra: object,
+) -> Run:
     """Return a run of requests that have one prompt each."""
     turns = [
         Turn(said, reply=following, wait=gap, takes=2.5)
@@ -21,86 +27,105 @@ def _alone(prompts: list[str], answers: list[str], begins: int | None = None, ga
     return Run(prompts[0], turns, begins, "", difficulty, view="alone", extra=extra)
 
 
-def _letter(rng: Random) -> str:
-    who, noun = person(rng), rng.choice(NOUNS)
-    return (
-        f"Dear team, my {noun} {rng.randint(1000, 9999)} from {rng.choice(CITIES)} did not arrive. "
-        f"I paid {rng.randint(10, 500)} euros. Regards, {who}"
+def _letter(rng: Random) -> tuple[str, dict[str, str]]:
+    """Return a letter, and what is to be found in it."""
+    who, noun, city = person(rng), rng.choice(NOUNS), rng.choice(CITIES)
+    amount = str(rng.randint(10, 500))
+    text = (
+        f"Dear team, my {noun} {rng.randint(1000, 9999)} from {city} did not arrive. "
+        f"I paid {amount} euros. Regards, {who}"
     )
+    return text, {"name": who, "city": city, "amount": amount, "topic": noun}
 
 
-_EXTRACT = "Extract name, city and amount from the letter as JSON. Answer with JSON only.\n\nLetter:\n"
+_EXTRACT = (
+    "Extract name, city and amount from the letter as JSON. Answer with JSON only.\n\nLetter:\n"
+)
 
 
 def invalid(rng: Random) -> list[Run]:
     """The answer is rejected for the same error each time; or soon accepted, for many letters."""
-    letter, number = _letter(rng), rng.randint(30, 120)
-    broken = '{"name": "' + letter.split(", ")[-1][:12] + '", "city": , "amount": 12}'
+    number, style = rng.randint(30, 120), rng.randrange(3)
     error = f"Expecting value: line 1 column {number} (char {number - 1})"
-    style = rng.randrange(3)
 
-    def again(at: int) -> str:
-        head = (f"[attempt {at + 1} of 50, {clock(5 * at)}] ", "", f"request {uuid(rng)}\n")[style]
+    def again(at: int, letter: str, broken: str) -> str:
+        head = (f"[request {at + 1}, {clock(5 * at)}] ", "", f"request {uuid(rng)}\n")[style]
         tail = f"\n\nYour last answer was not valid JSON: {error}\nIt was:\n{broken}\nTry again."
-        return head + _EXTRACT + letter + (tail if at else "")
+        return head + _EXTRACT + letter + (tail if broken else "")
 
-    count = more(rng) + 3
-    loop = _alone([again(at) for at in range(count)], [broken] * count, 2)
-    prompts, answers = [], []
+    def break_(fields: dict[str, str]) -> str:
+        return f'{{"name": "{fields["name"]}", "city": , "amount": {fields["amount"]}}}'
+
+    letter, fields = _letter(rng)
+    broken, count = break_(fields), more(rng) + 3
+    asked = [again(at, letter, broken if at else "") for at in range(count)]
+    loop = _alone(asked, [broken] * count, 2)
+    prompts: list[str] = []
+    answers: list[str] = []
     for _ in range(rng.randint(14, 30)):
-        letter = _letter(rng)
-        for at in range(rng.choice((1, 1, 1, 2, 3))):
-            prompts.append(again(at))
-            answers.append(broken if at else '{"name": "x", "city": "y", "amount": 1}')
+        letter, fields = _letter(rng)
+        failures = rng.choice((0, 0, 0, 1, 2))
+        for at in range(failures + 1):
+            prompts.append(again(len(prompts), letter, break_(fields) if at else ""))
+            answers.append(break_(fields) if at < failures else json.dumps(fields))
     return [loop, _alone(prompts, answers)]
 
 
 def rejected(rng: Random) -> list[Run]:
     """A chat in which a validator says the same; or in which each remark is another one."""
-    letter = _letter(rng)
-    fields = rng.sample(("name", "city", "amount", "currency", "date", "topic", "mood", "phone"), 8)
-    said = json.dumps({"name": letter.split(", ")[-1], "amount": "12"})
-    remark = "1 validation error for Letter\ncity\n  Field required [type=missing]\n\nFix the errors and try again."
-    loop = Run(
-        _EXTRACT + letter,
-        [Turn(said, reply=remark, takes=2) for _ in range(more(rng) + 2)],
-        2,
-        "You extract data.",
-        "easy",
+    letter, found = _letter(rng)
+    said = json.dumps({"name": found["name"], "amount": found["amount"]})
+    remark = (
+        "1 validation error for Letter\ncity\n  Field required [type=missing]\n\n"
+        "Fix the errors and try again."
     )
+    answers = [Turn(said, reply=remark, takes=2) for _ in range(more(rng) + 2)]
+    system = "You extract data. A letter has many fields; leave none out."
+    loop = Run(_EXTRACT + letter, answers, 2, system, "easy")
+    values = {**found, "currency": "EUR", "country": "unknown", "phone": "unknown", "mood": "angry"}
     known: dict[str, str] = {}
     turns = []
-    for field in fields:
-        said = json.dumps(dict(known))
-        turns.append(Turn(said, reply=remark.replace("city", field), takes=2))
-        known[field] = hexes(rng, 4)
+    for field in rng.sample(sorted(values), len(values)):
+        text = json.dumps(dict(known))
+        turns.append(Turn(text, reply=remark.replace("city", field), takes=2))
+        known[field] = values[field]
     turns.append(Turn(json.dumps(known)))
-    return [loop, Run(_EXTRACT + letter, turns, None, "You extract data.")]
+    return [loop, Run(_EXTRACT + letter, turns, None, system)]
 
 
 def stamped(rng: Random) -> list[Run]:
     """One job is sent again under a new stamp; or new jobs with the same words around them."""
     project = rng.choice(PROJECTS)
     form = rng.choice(
-        ("[attempt {n} at {t}] {q}", "{q}\n\n(trace {u})", "Job {u}, queued {t}\n{q}", "{t} | {q}")
+        ("[run {n} at {t}] {q}", "{q}\n\n(trace {u})", "Job {u}, queued {t}\n{q}", "{t} | {q}")
     )
 
     def prompt(at: int, question: str) -> str:
         return form.format(n=at + 1, t=clock(40 * at), u=uuid(rng), q=question)
 
-    question = f"Write the release notes of {project} from the commits: {', '.join(rng.sample(NOUNS, 4))}."
-    answers = [f"{intro} {project} gains {rng.choice(NOUNS)}s." for intro in
-               ("Release notes:", "What is new:", "Notes.", "In this release,")]  # fmt: skip
+    question = (
+        f"Write the release notes of {project} from the commits: {', '.join(rng.sample(NOUNS, 4))}."
+    )
+    answers = [
+        f"{intro} {project} gains {rng.choice(NOUNS)}s."
+        for intro in ("Release notes:", "What is new:", "Notes.", "In this release,")
+    ]
     count = more(rng) + 2
-    loop = _alone([prompt(at, question) for at in range(count)],
-                  [rng.choice(answers) for _ in range(count)], 1, rng.choice((1, 5, 20)))  # fmt: skip
+    loop = _alone(
+        [prompt(at, question) for at in range(count)],
+        [rng.choice(answers) for _ in range(count)],
+        1,
+        rng.choice((1, 5, 20)),
+    )
     questions = [
         f"Write the release notes of {name} from the commits: {', '.join(rng.sample(NOUNS, 4))}."
         for name in PROJECTS
         for _ in range(3)
     ]
-    honest = _alone([prompt(at, one) for at, one in enumerate(questions)],
-                    [f"Release notes: {one[-30:]}" for one in questions])  # fmt: skip
+    honest = _alone(
+        [prompt(at, one) for at, one in enumerate(questions)],
+        [f"Release notes: more {one[:-1].split()[-1]}s." for one in questions],
+    )
     return [loop, honest]
 
 
@@ -108,17 +133,35 @@ def same_prompt(rng: Random) -> list[Run]:
     """The very same prompt, one after the other; or sampled, or on schedule, or from visitors."""
     noun, city = rng.choice(NOUNS), rng.choice(CITIES)
     question = f"Write a slogan for a {noun} shop in {city}. At most eight words."
-    slogans = [f"{a} {noun}s {b} in {city}." for a in ("Fine", "Good", "Honest", "Quick", "Old")
-               for b in ("for you", "made here", "since 1912", "day and night")]  # fmt: skip
+    slogans = [
+        f"{a} {noun}s {b} in {city}."
+        for a in ("Fine", "Good", "Honest", "Quick", "Old")
+        for b in ("for you", "made here", "since 1912", "day and night")
+    ]
     count = more(rng) + 1
     loop = _alone([question] * count, [slogans[0]] * count, 1, 2, "easy", temperature=0)
     number = rng.randint(8, 16)
-    drawn = _alone([question] * number, rng.sample(slogans, number), None, 0, "hard", temperature=1.0)
-    samples = Run(drawn.task, drawn.turns, None, "", "hard", view="alone", apart=0.05,
-                  extra={"temperature": 1.0})  # fmt: skip
+    drawn = _alone(
+        [question] * number, rng.sample(slogans, number), None, 0, "hard", temperature=1.0
+    )
+    samples = Run(
+        drawn.task,
+        drawn.turns,
+        None,
+        "",
+        "hard",
+        view="alone",
+        apart=0.05,
+        extra={"temperature": 1.0},
+    )
     hourly = "Summarise what the monitoring of the last hour says. Use the data source “metrics”."
-    schedule = _alone([hourly] * 26, [f"Hour {at}: {rng.randint(0, 9)} warnings." for at in range(26)],
-                      None, 3600, "hard")  # fmt: skip
+    schedule = _alone(
+        [hourly] * 26,
+        [f"Hour {at}: {rng.randint(0, 9)} warnings." for at in range(26)],
+        None,
+        3600,
+        "hard",
+    )
     return [loop, samples, schedule]
 
 
@@ -131,11 +174,13 @@ def batch(rng: Random) -> list[Run]:
     def prompt(at: int, letter: str) -> str:
         return head.format(u=hexes(rng, 16), n=at + 1, t=clock(3 * at)) + ask + letter
 
-    letter, count = _letter(rng), more(rng) + 1
+    letter, count = _letter(rng)[0], more(rng) + 1
     loop = _alone([prompt(at, letter) for at in range(count)], ["complaint"] * count, 1)
     many = rng.randint(30, 70)
-    honest = _alone([prompt(at, _letter(rng)) for at in range(many)],
-                    [rng.choice(labels) for _ in range(many)])  # fmt: skip
+    honest = _alone(
+        [prompt(at, _letter(rng)[0]) for at in range(many)],
+        [rng.choice(labels) for _ in range(many)],
+    )
     return [loop, honest]
 
 
@@ -157,29 +202,43 @@ def improve(rng: Random) -> list[Run]:
 def trajectory(rng: Random) -> list[Run]:
     """The whole run is written into one prompt: the same step again and again; or new steps."""
     noun, city = rng.choice(NOUNS), rng.choice(CITIES)
-    ask = f"Question: who makes the best {noun}s in {city}?\nTools: search(query), finish(answer)\n\n"
+    ask = (
+        f"Question: who makes the best {noun}s in {city}?\nTools: search(query), finish(answer)\n\n"
+    )
 
-    def told(steps: list[tuple[str, str, str]]) -> tuple[list[str], list[str]]:
+    def told(ask: str, steps: list[tuple[str, str, str]]) -> tuple[list[str], list[str]]:
         prompts, answers, so_far = [], [], ask + "Trajectory:\n"
         for at, (thought, query, seen) in enumerate(steps):
             prompts.append(so_far + "What is the next step?")
-            call = f"next_thought: {thought}\nnext_tool_name: search\nnext_tool_args: " + json.dumps(
-                {"query": query}
+            call = (
+                f"next_thought: {thought}\nnext_tool_name: search\nnext_tool_args: "
+                + json.dumps({"query": query})
             )
             answers.append(call)
             so_far += f"[[ ## thought_{at} ## ]]\n{thought}\n[[ ## tool_args_{at} ## ]]\n{query}\n"
             so_far += f"[[ ## observation_{at} ## ]]\n{seen}\n"
         return prompts, answers
 
-    thoughts = ("I should search for the makers.", "Let me search once more.", "I need a source.",
-                "The search may give better results now.", "I'll look for makers.")  # fmt: skip
-    same = [(rng.choice(thoughts), f"best {noun} {city}", "no results") for _ in range(more(rng) + 2)]
-    loop = _alone(*told(same), begins=2)
-    found = [
-        (rng.choice(thoughts), f"best {noun} {other}", f"{person(rng)} in {other}, {rng.randint(3, 9)} votes")
-        for other in CITIES + [n.title() for n in NOUNS[:6]]
+    thoughts = (
+        "I should search for the makers.",
+        "Let me search once more.",
+        "I need a source.",
+        "The search may give better results now.",
+        "I'll look for makers.",
+    )
+    same = [
+        (rng.choice(thoughts), f"best {noun} {city}", "no results") for _ in range(more(rng) + 2)
     ]
-    return [loop, _alone(*told(found))]
+    loop = _alone(*told(ask, same), begins=2)
+    found = [
+        (
+            rng.choice(thoughts),
+            f"best {noun} {other}",
+            f"{person(rng)} in {other}, {rng.randint(3, 9)} votes",
+        )
+        for other in CITIES
+    ]
+    return [loop, _alone(*told(ask.replace(f" in {city}", " of ten cities"), found))]
 
 
 def carry_on(rng: Random) -> list[Run]:
@@ -205,19 +264,35 @@ def visitors(rng: Random) -> list[Run]:
     """One page asks without end for one visitor; or many visitors ask alike."""
     city, number = rng.choice(CITIES), rng.randint(9, 11)
     asks = (
-        "What are your opening hours?", "When do you open?", "Are you open on Sunday?", "Do you deliver?",
-        f"Where in {city} are you?", "What are your opening hours?", "opening hours", "Hello",
-        "Do you have gift cards?", "When do you close today?", "Hi! When are you open?",
-    )  # fmt: skip
-    prefix = f"You answer visitors of a shop in {city}, open from {number} to 18, closed on Sunday.\n\n"
+        "What are your opening hours?",
+        "When do you open?",
+        "Are you open on Sunday?",
+        "Do you deliver?",
+        f"Where in {city} are you?",
+        "What are your opening hours?",
+        "opening hours",
+        "Hello",
+        "Do you have gift cards?",
+        "When do you close today?",
+        "Hi! When are you open?",
+    )
+    prefix = (
+        f"You answer visitors of a shop in {city}, open from {number} to 18, closed on Sunday.\n\n"
+    )
 
     def prompt(visitor: int, question: str) -> str:
         return f"{prefix}Visitor {visitor} asks: {question}"
 
-    said = [f"We are open from {number} to 18.", f"From {number} until six.", f"{number} to 18, not on Sunday."]
+    said = [
+        f"We are open from {number} to 18.",
+        f"From {number} until six.",
+        f"{number} to 18, not on Sunday.",
+    ]
     visitor, count = rng.randint(10_000, 99_999), more(rng) + 2
     loop = _alone([prompt(visitor, asks[0])] * count, [said[0]] * count, 1, 3)
-    people = [prompt(rng.randint(10_000, 99_999), rng.choice(asks)) for _ in range(rng.randint(20, 40))]
+    people = [
+        prompt(rng.randint(10_000, 99_999), rng.choice(asks)) for _ in range(rng.randint(20, 40))
+    ]
     return [loop, _alone(people, [rng.choice(said) for _ in people], None, 240, "hard")]
 
 

@@ -21,10 +21,10 @@ _OPENERS = (
 _BODIES = {
     "run": (
         "I'll run {what}.",
-        "Let me run {what} and look at the output.",
+        "let me run {what} and look at the output.",
         "running {what} to see where we stand.",
         "time to execute {what}.",
-        "I want to see what {what} gives.",
+        "I want to see what comes of {what}.",
         "let me try {what}.",
         "I'm going to start {what}.",
         "{what} should tell me more.",
@@ -33,10 +33,10 @@ _BODIES = {
     ),
     "read": (
         "I'll open {what}.",
-        "Let me look at {what}.",
+        "let me look at {what}.",
         "I need to see {what} first.",
         "checking {what}.",
-        "{what} is where this should be, so I'll read it.",
+        "this should be in {what}, so I'll read it.",
         "let me read through {what}.",
         "before I go on I want to understand {what}.",
         "I'd like a look at {what}.",
@@ -63,7 +63,7 @@ _BODIES = {
         "I'd like more on {what}.",
     ),
     "retry": (
-        "That didn't work, let me try {what} again.",
+        "that didn't work, let me try {what} again.",
         "it failed; trying {what} once more.",
         "strange. I'll retry {what}.",
         "I'll give {what} another go.",
@@ -96,30 +96,31 @@ _BODIES = {
         "how is {what} coming along?",
     ),
     "do": (
-        "I'll do {what}.",
+        "I'll get to {what}.",
         "let me take care of {what}.",
         "working on {what}.",
         "next comes {what}.",
         "moving on to {what}.",
         "now for {what}.",
         "I can handle {what} now.",
-        "{what} is up.",
+        "the next thing is {what}.",
     ),
 }
 _TAILS = (
     "",
     "",
     "",
-    " This should give us what we need.",
+    " This should help.",
     " Then we'll know.",
-    " That will help me decide how to go on.",
     " I'd rather be certain.",
-    " It's the obvious place.",
     " After that I can continue.",
     " Should be quick.",
-    " If it doesn't, I'll think again.",
     " That's the next thing on my list.",
 )
+
+
+_FIRST = {"retry": "do", "poll": "check"}
+"""Nothing is tried again, or still waited for, the first time."""
 
 
 class Voice:
@@ -131,9 +132,12 @@ class Voice:
         self._parrot = parrot
         self._known: dict[tuple[str, str], str] = {}
         self._said: set[str] = set()
+        self._named: set[str] = set()
 
     def __call__(self, purpose: str, what: str) -> str:
         """Say what comes next, and why."""
+        purpose = _FIRST.get(purpose, purpose) if what not in self._named else purpose
+        self._named.add(what)
         if self._parrot:
             return self._known.setdefault((purpose, what), self._new(purpose, what))
         return "" if self._rng.random() < self._quiet else self._new(purpose, what)
@@ -142,8 +146,12 @@ class Voice:
         for _ in range(20):
             body = self._rng.choice(_BODIES[purpose]).format(what=what)
             opener = self._rng.choice(_OPENERS)
-            text = opener + (body if opener.endswith((": ", ", ")) else body[0].upper() + body[1:])
-            text += self._rng.choice(_TAILS)
+            if body.split()[0] in opener.lower():
+                opener = ""
+            is_name = body.startswith(what) and not what.startswith("the ")
+            if not opener.endswith((": ", ", ")) and not is_name:
+                body = body[0].upper() + body[1:]
+            text = opener + body + self._rng.choice(_TAILS)
             if text not in self._said:
                 break
         self._said.add(text)

@@ -9,24 +9,42 @@ from bench.loops.split_a.cast import Plot
 from bench.loops.split_a.remark import Voice
 from bench.loops.split_a.run import Act, Run, Turn
 from bench.loops.split_a.scene import end, more
-from bench.loops.split_a.world import CITIES, NOUNS, PROJECTS, hexes, person
+from bench.loops.split_a.world import CITIES, NOUNS, PROJECTS, person
 
 _SYSTEM = "You are a research assistant. Search before you answer, and cite what you found."
 _ANALYST = "You are a data analyst. Answer with figures from the database only."
 _TURNS = (
-    "{a} {b} {c}", "{c} of {b} in {a}", "what is the {c} of {b} {a}", "{b} {a} {c} statistics",
-    "{a} {c} official {b}", "\"{b}\" {c} {a}", "{c} {a} {b} 2026", "latest {c} for {b} in {a}",
-    "{a}: {b}, {c}", "how large is the {c} of {b} ({a})", "{b} in {a} – {c} report",
-    "find {c} {b} near {a}", "{a} city {b} {c} data", "{c}s of {b} {a} pdf", "source for {c} of {a} {b}",
-)  # fmt: skip
+    "{a} {b} {c}",
+    "{c} of {b} in {a}",
+    "what is the {c} of {b} {a}",
+    "{b} {a} {c} statistics",
+    "{a} {c} official {b}",
+    '"{b}" {c} {a}',
+    "{c} {a} {b} 2026",
+    "latest {c} for {b} in {a}",
+    "{a}: {b}, {c}",
+    "how large is the {c} of {b} ({a})",
+    "{b} in {a} – {c} report",
+    "find {c} {b} near {a}",
+    "{a} city {b} {c} data",
+    "{c}s of {b} {a} pdf",
+    "source for {c} of {a} {b}",
+)
+
+
+def _host(title: str) -> str:
+    return title.split()[0].strip(":").lower().replace("ö", "o")
 
 
 def _hits(rng: Random, about: list[str], scores: bool) -> str:
     hits = [
-        {"title": title, "url": f"https://{title.split()[0].lower()}.example.org/{at}",
-         **({"score": round(0.9 - 0.1 * at + rng.uniform(0, 0.009), 4)} if scores else {})}
+        {
+            "title": title,
+            "url": f"https://{_host(title)}.example.org/{at}",
+            **({"score": round(0.9 - 0.1 * at + rng.uniform(0, 0.009), 4)} if scores else {}),
+        }
         for at, title in enumerate(about)
-    ]  # fmt: skip
+    ]
     more_ = {"response_time": round(rng.uniform(0.3, 2), 2)} if scores else {}
     return json.dumps({"results": hits, **more_}, ensure_ascii=False)
 
@@ -34,16 +52,31 @@ def _hits(rng: Random, about: list[str], scores: bool) -> str:
 def search(rng: Random) -> list[Run]:
     """Searches in other words with the same hits; or with hits of their own."""
     city, topic = rng.choice(CITIES), rng.choice(("ferries", "libraries", "tram lines", "markets"))
-    figure, scores = rng.choice(("ridership", "budget", "opening year", "staff")), rng.random() < 0.5
+    figure, scores = (
+        rng.choice(("number of visitors", "budget", "number of staff")),
+        rng.random() < 0.5,
+    )
     wanted = f"What was the {figure} of {topic} in {city} last year?"
-    known = [f"{city} travel guide", f"Ten {topic} to see", f"History of {city}", "Forum: any tips?"]
+    known = [
+        f"{city} travel guide",
+        f"Ten {topic} to see",
+        f"History of {city}",
+        "Forum: any tips?",
+    ]
     voice = Voice(rng)
     loop = [
-        Turn(voice("search", f"the {figure}"),
-             (Act("web_search", {"query": words.format(a=city, b=topic, c=figure)},
-                  _hits(rng, known, scores)),))
-        for words in [rng.choice(_TURNS) for _ in range(more(rng) + 3)]
-    ]  # fmt: skip
+        Turn(
+            voice("search", f"the {figure}"),
+            (
+                Act(
+                    "web_search",
+                    {"query": words.format(a=city, b=topic, c=figure)},
+                    _hits(rng, known, scores),
+                ),
+            ),
+        )
+        for words in [*rng.sample(_TURNS, 15), *rng.choices(_TURNS, k=more(rng))]
+    ]
     runs = [Run(wanted, loop, 2, _SYSTEM, "hard")]
     voice = Voice(rng)
     honest = []
@@ -53,8 +86,10 @@ def search(rng: Random) -> list[Run]:
         call = Act("web_search", {"query": query}, _hits(rng, found, scores))
         honest.append(Turn(voice("search", f"{topic} in {other}"), (call,)))
         page = f"In 2026 the {figure} was {rng.randint(1000, 99999):,}."
-        url = f"https://{other.lower()}.example.org/0"
-        honest.append(Turn(voice("read", f"the page on {other}"), (Act("fetch", {"url": url}, page),)))
+        url = f"https://{_host(other)}.example.org/0"
+        honest.append(
+            Turn(voice("read", f"the page on {other}"), (Act("fetch", {"url": url}, page),))
+        )
     honest.append(end(rng, "the table of ten cities is complete"))
     compare = f"Compare the {figure} of {topic} in ten European cities."
     return [*runs, Run(compare, honest, None, _SYSTEM)]
@@ -65,15 +100,33 @@ def nothing_found(rng: Random) -> list[Run]:
     project, noun = rng.choice(PROJECTS), rng.choice(NOUNS)
     wanted = f"Which version of {project} dropped support for {noun} files?"
     empty = "No relevant documents found."
-    words = (project, noun, "files", "support", "version", "dropped", "removed", "deprecated",
-             "changelog", "breaking", "release")  # fmt: skip
+    words = (
+        project,
+        noun,
+        "files",
+        "support",
+        "version",
+        "dropped",
+        "removed",
+        "deprecated",
+        "changelog",
+        "breaking",
+        "release",
+    )
     voice = Voice(rng)
     loop = [
-        Turn(voice("search", "the change"),
-             (Act("search_documents", {"query": " ".join(rng.sample(words, rng.randint(2, 4)))},
-                  empty),))
+        Turn(
+            voice("search", "the change"),
+            (
+                Act(
+                    "search_documents",
+                    {"query": " ".join(rng.sample(words, rng.randint(2, 4)))},
+                    empty,
+                ),
+            ),
+        )
         for _ in range(more(rng) + 4)
-    ]  # fmt: skip
+    ]
     runs = [Run(wanted, loop, 4, _SYSTEM, "hard")]
     voice = Voice(rng)
     honest = []
@@ -95,7 +148,7 @@ def column(rng: Random) -> list[Run]:
     shapes = (
         "SELECT month, count(*) FROM {t} WHERE city = '{c}' GROUP BY month",
         "SELECT date_trunc('month', at), count(*) FROM {t} WHERE city = '{c}' GROUP BY 1",
-        "select to_char(at, 'YYYY-MM') m, count(id) from {t} where lower(city) = lower('{c}') group by m",
+        "select to_char(at, 'YYYY-MM'), count(id) from {t} where lower(city) = lower('{c}')",
         "SELECT count(*), city FROM {t} GROUP BY city HAVING city = '{c}'",
         "WITH x AS (SELECT * FROM {t} WHERE city ILIKE '{c}%') SELECT count(*) FROM x",
         "SELECT count(1) FROM {t} AS r WHERE r.city = '{c}' LIMIT {n}",
@@ -104,7 +157,9 @@ def column(rng: Random) -> list[Run]:
     loop = []
     for _ in range(more(rng) + 2):
         query = rng.choice(shapes).format(t=table, c=city, n=rng.randint(1, 500))
-        loop.append(Turn(voice("retry", "the query"), (Act("run_sql", {"query": query}, error, 1),)))
+        loop.append(
+            Turn(voice("retry", "the query"), (Act("run_sql", {"query": query}, error, 1),))
+        )
     runs = [Run(wanted, loop, 2, _ANALYST)]
     voice = Voice(rng)
     honest = []
@@ -137,7 +192,9 @@ def rows(rng: Random) -> list[Run]:
     runs = [Run(wanted, loop, 1, _ANALYST)]
     voice = Voice(rng)
     pages = rng.randint(15, 40)
-    honest = [Turn(voice("read", "the next rows"), (page(at * size, at * size),)) for at in range(pages)]
+    honest = [
+        Turn(voice("read", "the next rows"), (page(at * size, at * size),)) for at in range(pages)
+    ]
     honest.append(end(rng, "all rows are listed"))
     return [*runs, Run(wanted, honest, None, _ANALYST)]
 
@@ -149,9 +206,11 @@ def notebook(rng: Random) -> list[Run]:
     cells = [
         (f"df = pd.read_csv('{names[0]}.csv')\ndf.shape", "(4120, 17)"),
         ("X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)", ""),
-        ("model = LogisticRegression(C=1.0).fit(X_train, y_train)\nmodel.score(X_test, y_test)",
-         "0.8127"),
-    ]  # fmt: skip
+        (
+            "model = LogisticRegression(C=1.0).fit(X_train, y_train)\nmodel.score(X_test, y_test)",
+            "0.8127",
+        ),
+    ]
 
     def cell(voice: Voice, code: str, shown: str) -> Turn:
         text = f"[{rng.randint(1, 400)}] {shown} (executed in {rng.uniform(0.1, 4):.2f} s)"
@@ -164,7 +223,7 @@ def notebook(rng: Random) -> list[Run]:
     honest = [cell(voice, *one) for one in cells[:2]]
     score = 0.8127
     for at in range(rng.randint(12, 24)):
-        code = f"model = GradientBoosting(depth={at // 3 + 2}, rate={0.3 / (at + 1):.3f})\nscore(model)"
+        code = f"fit(GradientBoosting(depth={at // 3 + 2}, rate={0.3 / (at + 1):.3f}))"
         score += rng.uniform(-0.004, 0.012)
         honest.append(cell(voice, code, f"{score:.4f}"))
     honest.append(end(rng, "the best setting is in the last cells"))
@@ -179,17 +238,23 @@ def page(rng: Random) -> list[Run]:
     text = f"{who} was a collector. The page lists letters and photographs. See also: index."
     voice = Voice(rng)
     loop = [
-        Turn(voice("read", "the page"),
-             (Act("fetch", {"url": url + rng.choice(("", "#top", "?view=full", "/"))}, text),))
+        Turn(
+            voice("read", "the page"),
+            (Act("fetch", {"url": url + rng.choice(("", "#top", "?view=full", "/"))}, text),),
+        )
         for _ in range(more(rng) + 2)
-    ]  # fmt: skip
+    ]
     runs = [Run(wanted, loop, 2, _SYSTEM, "medium")]
     voice = Voice(rng)
     honest = []
     for at in range(rng.randint(14, 22)):
-        shown = f"{text} Letter {at + 1}, of {1840 + at}: I have no catalogue yet. Next: {url}/{at + 1}"
+        shown = (
+            f"{text} Letter {at + 1}, of {1840 + at}: I have no catalogue yet. Next: {url}/{at + 1}"
+        )
         where = f"{url}/{at}" if at else url
-        honest.append(Turn(voice("read", f"letter {at + 1}"), (Act("fetch", {"url": where}, shown),)))
+        honest.append(
+            Turn(voice("read", f"letter {at + 1}"), (Act("fetch", {"url": where}, shown),))
+        )
     honest.append(end(rng, "the last letter names the year of the catalogue"))
     return [*runs, Run(wanted, honest, None, _SYSTEM)]
 

@@ -18,9 +18,9 @@ _TASKS = (
     "Write tests for `{function}` in {file}; we have none, and it broke twice this month.",
 )
 _LAST = (
-    "All done: {what}. Let me know if you want anything else changed.",
-    "That is finished. {what}",
-    "Summary: {what}. The working tree is ready for review.",
+    "All done. {what}. Let me know if you want anything else.",
+    "That is finished. {what}.",
+    "{what}, so this is complete.",
     "Done. {what}. I left everything else as it was.",
 )
 
@@ -44,7 +44,7 @@ def look_around(rng: Random, code: Code, voice: Voice, turns: int = 0) -> list[T
             grep(code.functions[0], ".", f"{code.files[2]}:14: {code.functions[0]}(items)"),
         ),
         ("the last commits", shell("git log --oneline -3", _log(rng, code))),
-        (code.tests, read(code.tests, f"def test_{code.functions[0]}():\n    assert False\n")),
+        (code.tests, read(code.tests, code.test_source())),
     ]
     chosen = sorted(rng.sample(range(len(steps)), turns or rng.randint(2, 6)))
     return [Turn(voice("read", steps[at][0]), (steps[at][1],)) for at in chosen]

@@ -12,18 +12,21 @@ from bench.loops.split_a.scene import end, more
 from bench.loops.split_a.world import CITIES, NOUNS, clock, person
 
 _BROWSER = "You are an AI agent designed to operate in an iterative loop to automate browser tasks."
+_Step = tuple[str, list[dict[str, object]], str, str]
 _SCREEN = "You control a desktop through screenshots. Look at each before you act."
 
 
-def _states(rng: Random, wanted: str, steps: list[tuple[str, dict[str, object], str, str]]) -> Run:
+def _states(
+    rng: Random, wanted: str, steps: list[_Step], verdicts: tuple[str, ...] = ("Success",)
+) -> Run:
     """Return a run in which each request has one message: what was done so far, and the page.
 
-    A step has a goal, the action, the address of the page and its elements.
+    A step has a goal, the actions, the address of the page and its elements.
     """
     history: list[str] = []
     prompts: list[str] = []
     answers: list[str] = []
-    for at, (goal, action, url, elements) in enumerate(steps):
+    for at, (goal, actions, url, elements) in enumerate(steps):
         prompts.append(
             "<agent_history>\n" + "\n".join(history) + "\n</agent_history>\n<agent_state>\n"
             f"<user_request>\n{wanted}\n</user_request>\n<step_info>\nStep {at + 1} of 100 max "
@@ -31,13 +34,19 @@ def _states(rng: Random, wanted: str, steps: list[tuple[str, dict[str, object], 
             f"</agent_state>\n<browser_state>\nCurrent url: {url}\nInteractive elements:\n"
             f"{elements}\n</browser_state>"
         )
-        verdict = rng.choice(("Unclear", "Success", "Failed", "Uncertain"))
+        verdict = rng.choice(verdicts) if at else "Unknown"
         thought = {"evaluation_previous_goal": verdict, "memory": goal, "next_goal": goal}
-        answers.append(json.dumps({**thought, "action": [action]}))
-        name, args = next(iter(action.items()))
-        history.append(f"<step_{at + 1}>\nGoal: {goal}\nAction Results: {name} {args} done\n</step>")
-    turns = [Turn(said, reply=prompt) for said, prompt in zip(answers, [*prompts[1:], "-"], strict=True)]
+        answers.append(json.dumps({**thought, "action": actions}))
+        done = " ".join(f"{name} {args}" for one in actions for name, args in one.items())
+        history.append(f"<step_{at + 1}>\nGoal: {goal}\nAction Results: {done}: done\n</step>")
+    turns = [
+        Turn(said, reply=prompt) for said, prompt in zip(answers, [*prompts[1:], "-"], strict=True)
+    ]
     return Run(prompts[0], turns, None, _BROWSER, view="alone")
+
+
+def _click(index: int) -> dict[str, object]:
+    return {"click_element_by_index": {"index": index}}
 
 
 def _with(run: Run, begins: int) -> Run:
@@ -57,25 +66,45 @@ def states(rng: Random) -> list[Run]:
         index = rng.choice((5, 5, 5, 3)) if at else 5
         shown = page + (f"\n[9]<div>{rng.randint(40, 400)} visitors online</div>" if at % 2 else "")
         goal = voice("retry", "the button Send")
-        loop.append((goal, {"click_element_by_index": {"index": index}}, f"{host}/register", shown))
-    runs = [_with(_states(rng, wanted, loop), 2)]
+        loop.append((goal, [_click(index)], f"{host}/register", shown))
+    runs = [_with(_states(rng, wanted, loop, ("Failed", "Unclear", "Uncertain")), 2)]
     voice = Voice(rng, 0)
-    fields = ("name", "street", "city", "phone", "company", "arrival", "departure", "meals",
-              "invoice address", "badge", "talks", "summary")  # fmt: skip
+    fields = (
+        "name",
+        "street",
+        "city",
+        "phone",
+        "company",
+        "arrival",
+        "departure",
+        "meals",
+        "invoice address",
+        "badge",
+        "talks",
+        "summary",
+    )
     honest = [
-        (voice("do", f"the step {field}"), {"click_element_by_index": {"index": 5}},
-         f"{host}/register", f"[1]<input name={field}></input>\nStep {at + 1} of 12\n"
-         "[5]<button>Next</button>")
+        (
+            voice("do", f"the step {field}"),
+            [{"input_text": {"index": 1, "text": f"{who}, {field}"}}, _click(5)],
+            f"{host}/register",
+            f"[1]<input name={field}></input>\nStep {at + 1} of 12\n[5]<button>Next</button>",
+        )
         for at, field in enumerate(fields)
-    ]  # fmt: skip
+    ]
+    done = {"done": {"text": "Registered.", "success": True}}
+    honest.append((voice("check", "the confirmation"), [done], f"{host}/done", "Thank you!"))
     runs.append(_states(rng, wanted, honest))
     listed = [
-        (voice("read", f"page {at + 1}"), {"click_element_by_index": {"index": 7}},
-         f"{host}/offers?page={at + 1}", "\n".join(
-             f"[{k}]<a>{rng.choice(NOUNS)} offer {at * 5 + k}</a>" for k in range(1, 6))
-         + "\n[7]<a>Next page</a>")
+        (
+            voice("read", f"page {at + 1}"),
+            [_click(7)],
+            f"{host}/offers?page={at + 1}",
+            "\n".join(f"[{k}]<a>{rng.choice(NOUNS)} offer {at * 5 + k}</a>" for k in range(1, 6))
+            + "\n[7]<a>Next page</a>",
+        )
         for at in range(rng.randint(14, 30))
-    ]  # fmt: skip
+    ]
     return [*runs, _states(rng, f"Collect all offers of the {noun} fair.", listed)]
 
 
@@ -91,10 +120,12 @@ def clicks(rng: Random) -> list[Run]:
 
     voice = Voice(rng)
     begun = [
-        Turn(voice("check", "the screen"), (Act("computer", {"action": "screenshot"}, "",
-                                               image=f"desktop {name}"),)),
+        Turn(
+            voice("check", "the screen"),
+            (Act("computer", {"action": "screenshot"}, "", image=f"desktop {name}"),),
+        ),
         click(voice, "the file", f"sheet {name}"),
-    ]  # fmt: skip
+    ]
     near = rng.random() < 0.6
     loop = begun + [
         click(voice, "the menu Format", f"sheet {name}", rng.randint(-4, 4) if near else 0)
@@ -109,10 +140,19 @@ def clicks(rng: Random) -> list[Run]:
     runs.append(Run(wanted, [*honest, end(rng, "the sheet is in A5")], None, _SCREEN))
     voice = Voice(rng)
     typed = begun + [
-        Turn(voice("do", f"row {at}"),
-             (Act("computer", {"action": "key", "text": "Down"}, "", image=f"sheet {name} row {at}"),))
+        Turn(
+            voice("do", f"row {at}"),
+            (
+                Act(
+                    "computer",
+                    {"action": "key", "text": "Down"},
+                    "",
+                    image=f"sheet {name} row {at}",
+                ),
+            ),
+        )
         for at in range(rng.randint(18, 35))
-    ]  # fmt: skip
+    ]
     row = f"Go down {name}.ods row by row and tell me which row is red."
     return [*runs, Run(row, [*typed, end(rng, "the row at the cursor is red")], None, _SCREEN)]
 
@@ -130,11 +170,15 @@ def snapshots(rng: Random) -> list[Run]:
     noun = rng.choice(NOUNS)
     url = f"https://{noun}.example.com"
     wanted = f"Delete the draft {noun} in the web interface."
-    lines = f'- heading "{noun.title()}s" [ref=e3]\n- button "Delete" [ref=e12]\n- row "Draft" [ref=e9]'
+    lines = (
+        f'- heading "{noun.title()}s" [ref=e3]\n- button "Delete" [ref=e12]\n- row "Draft" [ref=e9]'
+    )
 
     def click(voice: Voice, element: str, ref: str, where: str, shown: str) -> Turn:
         args = {"element": element, "ref": ref}
-        result = f"### Ran Playwright code\nawait page.click();\n{_snapshot(rng, where, noun, shown)}"
+        result = (
+            f"### Ran Playwright code\nawait page.click();\n{_snapshot(rng, where, noun, shown)}"
+        )
         return Turn(voice("do", element), (Act("browser_click", args, result),))
 
     voice = Voice(rng)
@@ -151,7 +195,9 @@ def snapshots(rng: Random) -> list[Run]:
     waiting = [click(voice, "the button Delete all", "e14", url, lines)]
     for at in range(10):
         shown = _snapshot(rng, url, noun, f'- progressbar "{at * 10} %" [ref=e20]')
-        waiting.append(Turn(voice("poll", "it"), (Act("browser_wait_for", {"time": "10"}, shown, took=10),)))
+        waiting.append(
+            Turn(voice("poll", "it"), (Act("browser_wait_for", {"time": "10"}, shown, took=10),))
+        )
     return [*runs, Run(every, [*waiting, end(rng, "all are deleted")])]
 
 
@@ -167,7 +213,11 @@ def scroll(rng: Random) -> list[Run]:
 
     voice = Voice(rng)
     loop = [
-        move(voice, ("down", "down", "up", "up")[at % 4], ("middle", "bottom", "middle", "top")[at % 4])
+        move(
+            voice,
+            ("down", "down", "up", "up")[at % 4],
+            ("middle", "bottom", "middle", "top")[at % 4],
+        )
         for at in range(more(rng) + 6)
     ]
     runs = [Run(wanted, loop, 4, _SCREEN, "hard")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 
 from bench.loops.split_a.cast import Plot
@@ -84,15 +85,19 @@ def thanks(rng: Random) -> list[Run]:
         ("luggage", "at the hotel until four", "they close at two; lockers at the station"),
     )
     talk = [
-        Turn(f"For {about} I suggest {idea}. What do you think?",
-             reply=f"About {about}: {reply}.", says_as=names[1], speaker=names[0])
+        Turn(
+            f"For {about} I suggest {idea}. What do you think?",
+            reply=f"About {about}: {reply}.",
+            says_as=names[1],
+            speaker=names[0],
+        )
         for about, idea, reply in facts
-    ]  # fmt: skip
+    ]
     start = talk[: rng.randint(3, 6)]
     loop = start + [
         Turn(
-            rng.choice(_THANKS).format(n=names[1]),
-            reply=rng.choice(_THANKS).format(n=names[0]),
+            " ".join(rng.sample(_THANKS, 2)).format(n=names[1]),
+            reply=" ".join(rng.sample(_THANKS, 2)).format(n=names[0]),
             speaker=names[0],
             says_as=names[1],
         )
@@ -123,20 +128,25 @@ def handoff(rng: Random) -> list[Run]:
         call = Act(f"transfer_to_{other}", {"reason": reason}, said)
         return Turn("", (call,), system=told[at % 2])
 
-    loop = [transfer(at, rng.choice(reasons).format(o=sides[(at + 1) % 2])) for at in range(more(rng) + 4)]
+    loop = [
+        transfer(at, rng.choice(reasons).format(o=sides[(at + 1) % 2]))
+        for at in range(more(rng) + 4)
+    ]
     runs = [Run(wanted, loop, 2)]
     honest: list[Turn] = []
+    number = id
     for at in range(rng.randint(8, 12)):
         side, other = sides[at % 2], sides[(at + 1) % 2]
         tool = "refund" if side == "billing" else "change_order"
-        number = f"A-{rng.randint(10_000, 99_999)}"
         done = Act(tool, {"order_id": number}, json.dumps({"done": True, "receipt": hexes(rng, 8)}))
         honest.append(Turn(f"I'll do that for {number}.", (done,), system=told[at % 2]))
-        wish = "change the address of" if other == "orders" else "get my money back for"
-        ask = f"Thanks. Now I want to {wish} another order."
+        wish = "change the address of" if other == "orders" else "get a refund for"
+        following = f"A-{rng.randint(10_000, 99_999)}"
+        ask = f"Thanks. Now I want to {wish} {following}."
         honest.append(Turn(f"Done, {number} is settled.", reply=ask, system=told[at % 2], wait=40))
-        honest.append(transfer(at, f"{who} wants to {wish} an order."))
-    honest.append(Turn("Which order is it, please?"))
+        honest.append(transfer(at, f"{who} wants to {wish} {following}."))
+        number = following
+    honest.append(Turn("I am looking at it now; you will hear from us."))
     return [*runs, Run(wanted, honest, difficulty="hard")]
 
 
@@ -146,24 +156,43 @@ def review(rng: Random) -> list[Run]:
     wanted = f"Write a paragraph on {project} for the {noun} page. The reviewer must approve it."
     facts = [f"It reads {n}s." for n in rng.sample(NOUNS, 11)]
     remark = "The paragraph does not say whom it is for. Please add that."
-    rewords = ("Please say for whom it is.", "The reader is missing: whom is it for?", remark,
-               "Not approved. Name the audience.", "It should say who it is for.")  # fmt: skip
+    rewords = (
+        "Please say for whom it is.",
+        "The reader is missing: whom is it for?",
+        remark,
+        "Not approved. Name the audience.",
+        "It should say who it is for.",
+    )
     draft = f"{project.title()} is a small tool for {noun}s. {facts[0]} It is free."
-    intros = ("Here is the revised draft:", "Thank you, I have improved it:", "Revised version:",
-              "I took your remark into account:", "New draft:", "Updated as you wished:")  # fmt: skip
+    intros = (
+        "Here is the revised draft:",
+        "Thank you, I have improved it:",
+        "Revised version:",
+        "I took your remark into account:",
+        "New draft:",
+        "Updated as you wished:",
+    )
     system = "You write short texts. A reviewer answers; hand in until it is approved."
     loop = [
-        Turn(f"{rng.choice(intros)}\n\n{draft}", reply=rng.choice(rewords), says_as="reviewer",
-             speaker="writer")
+        Turn(
+            f"{rng.choice(intros)}\n\n{draft}",
+            reply=rng.choice(rewords),
+            says_as="reviewer",
+            speaker="writer",
+        )
         for _ in range(more(rng) + 2)
-    ]  # fmt: skip
+    ]
+    loop[0] = replace(loop[0], say=f"Here is a first draft:\n\n{draft}")
     runs = [Run(wanted, loop, 2, system)]
     honest = []
     for at, fact in enumerate(facts[1:]):
         draft += f" {fact}"
-        said = f"Better. Now say something on {facts[(at + 2) % 11].split()[-1]} too."
-        honest.append(Turn(f"{rng.choice(intros)}\n\n{draft}", reply=said, says_as="reviewer",
-                           speaker="writer"))  # fmt: skip
+        said = f"Better. Now say something on {facts[(at + 2) % 11].split()[-1][:-1]} too."
+        honest.append(
+            Turn(
+                f"{rng.choice(intros)}\n\n{draft}", reply=said, says_as="reviewer", speaker="writer"
+            )
+        )
     honest.append(Turn("It is approved, thank you.", speaker="writer"))
     return [*runs, Run(wanted, honest, None, system)]
 
@@ -177,16 +206,27 @@ def coworker(rng: Random) -> list[Run]:
         args = {"question": question, "context": f"We write a report on {topic}s.", "coworker": who}
         return Turn(voice("do", "the question"), (Act("Ask question to coworker", args, said),))
 
-    backs = ("Could you tell me which market you mean?", "I need more context: which market?",
-             "Before I can answer: which market exactly?", "Please specify the market.")  # fmt: skip
-    asks = (f"How large is the market of {topic}s?", f"What is the size of the {topic} market?",
-            f"Please give me the market size of {topic}s.")  # fmt: skip
+    backs = (
+        "Could you tell me which market you mean?",
+        "I need more context: which market?",
+        "Before I can answer: which market exactly?",
+        "Please specify the market.",
+    )
+    asks = (
+        f"How large is the market of {topic}s?",
+        f"What is the size of the {topic} market?",
+        f"Please give me the market size of {topic}s.",
+    )
     voice = Voice(rng, 0)
     loop = [ask(voice, rng.choice(asks), rng.choice(backs)) for _ in range(more(rng) + 2)]
     runs = [Run(wanted, loop, 2, _LEAD, "hard")]
     voice = Voice(rng, 0)
     honest = [
-        ask(voice, f"How large is the market of {topic}s in {city}?", f"About {rng.randint(2, 90)} million.")
+        ask(
+            voice,
+            f"How large is the market of {topic}s in {city}?",
+            f"About {rng.randint(2, 90)} million.",
+        )
         for city in CITIES
     ]
     return [*runs, Run(wanted, [*honest, end(rng, "the report has ten cities")], None, _LEAD)]

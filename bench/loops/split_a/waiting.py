@@ -26,7 +26,7 @@ def pipeline(rng: Random) -> list[Run]:
 
     over = rng.choice(
         (
-            "X main · failed\n  X build in 2m3s (ID 411)\n    X Run make test\n  - deploy (skipped)",
+            "X main · failed\n  X build in 2m3s (ID 411)\n    X make test\n  - deploy (skipped)",
             "- main · cancelled\n  - build (cancelled by a newer run)",
             "* main · queued\n  * build: no runner matches the labels [self-hosted, gpu]",
         )
@@ -42,7 +42,8 @@ def pipeline(rng: Random) -> list[Run]:
     jobs = ["lint", "build", "unit", "integration", "docs", "package", "scan", "deploy"]
     for done in range(len(jobs) * 2 + 1):
         lines = [
-            f"  {'✓' if at < done // 2 else '*'} {job}" + (f" in {50 + at}s" if at < done // 2 else "")
+            f"  {'✓' if at < done // 2 else '*'} {job}"
+            + (f" in {50 + at}s" if at < done // 2 else "")
             for at, job in enumerate(jobs)
         ]
         honest.append(look(voice, done * 60, "* main · running\n" + "\n".join(lines), 60))
@@ -67,8 +68,9 @@ def job(rng: Random) -> list[Run]:
 
     def look(voice: Voice, state: str, wait: float) -> Turn:
         shown = f'{{"job": "{id}", {state}, "request_id": "req_{hexes(rng, 12)}"}}'
-        return Turn(voice("poll", f"the {noun}"), (Act("get_job_status", {"job_id": id}, shown),),
-                    wait=wait)  # fmt: skip
+        return Turn(
+            voice("poll", f"the {noun}"), (Act("get_job_status", {"job_id": id}, shown),), wait=wait
+        )
 
     over = rng.choice(
         (
@@ -78,10 +80,14 @@ def job(rng: Random) -> list[Run]:
         )
     )
     voice = Voice(rng)
-    start = [Turn(voice("search", f"the {noun}s of {who}"),
-                  (Act("list_jobs", {"owner": who}, f'[{{"job": "{id}", "kind": "{noun}"}}]'),))]
+    start = [
+        Turn(
+            voice("search", f"the {noun}s of {who}"),
+            (Act("list_jobs", {"owner": who}, f'[{{"job": "{id}", "kind": "{noun}"}}]'),),
+        )
+    ]
     loop = start + [look(voice, over, rng.choice((2, 5, 15))) for _ in range(more(rng) + 2)]
-    runs = [Run(wanted, loop, 3)]  # fmt: skip
+    runs = [Run(wanted, loop, 3)]
     voice, shown = Voice(rng), 0
     honest = list(start)
     while shown < 100:
@@ -103,12 +109,16 @@ def log(rng: Random) -> list[Run]:
     command = f"tail -n 4 /var/log/{code.project}/app.log"
     stuck = "\n".join(
         f"2027-01-11T08:5{at}:11Z {text}"
-        for at, text in enumerate(("started", "migrations ok", "cache warm", "panic: out of memory"))
+        for at, text in enumerate(
+            ("started", "migrations ok", "cache warm", "panic: out of memory")
+        )
     )
     wanted = f"Start {code.project} and watch its log for ten minutes after the start."
     voice = Voice(rng)
-    start = [*look_around(rng, code, voice, 2),
-             Turn(voice("run", "the server"), (shell("make serve &", "[1] 4411"),))]  # fmt: skip
+    start = [
+        *look_around(rng, code, voice, 2),
+        Turn(voice("run", "the server"), (shell("make serve &", "[1] 4411"),)),
+    ]
     loop = start + [
         Turn(voice("check", "the log"), (shell(command, stuck),), wait=4)
         for _ in range(more(rng) + 2)
@@ -116,8 +126,11 @@ def log(rng: Random) -> list[Run]:
     runs = [Run(wanted, loop, len(start) + 2)]
     voice = Voice(rng)
     honest = list(start)
-    lines = [f"{clock(11 * at)} GET /{rng.choice(code.nouns)}s/{rng.randint(1, 900)} 200 "
-             f"{rng.randint(2, 90)}ms" for at in range(60)]  # fmt: skip
+    lines = [
+        f"{clock(11 * at)} GET /{rng.choice(code.nouns)}s/{rng.randint(1, 900)} 200 "
+        f"{rng.randint(2, 90)}ms"
+        for at in range(60)
+    ]
     for at in range(rng.randint(14, 20)):
         shown = "\n".join(lines[2 * at : 2 * at + 4])
         honest.append(Turn(voice("check", "the log"), (shell(command, shown),), wait=30))
@@ -134,10 +147,12 @@ def server(rng: Random) -> list[Run]:
         pid = str(rng.randint(2000, 60_000))
         return [
             Turn(voice("run", "the server"), (shell("make serve & echo $!", pid),)),
-            Turn(voice("check", "its answer"),
-                 (shell(f"curl -s localhost:8080/{code.nouns[0]}s", output, code_),)),
+            Turn(
+                voice("check", "its answer"),
+                (shell(f"curl -s localhost:8080/{code.nouns[0]}s", output, code_),),
+            ),
             Turn(voice("do", "the cleaning up"), (shell(f"kill {pid}", ""),)),
-        ]  # fmt: skip
+        ]
 
     voice = Voice(rng)
     loop = start = look_around(rng, code, voice)

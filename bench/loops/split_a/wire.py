@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 Json = dict[str, Any]
@@ -84,10 +84,12 @@ def path(setting: Setting) -> str:
 
 def picture(shown: str) -> str:
     """Return a picture in base64: a tiny PNG head, and bytes that depend on what it shows."""
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + hashlib.sha512(shown.encode()).digest() * 4).decode()
+    return base64.b64encode(
+        b"\x89PNG\r\n\x1a\n" + hashlib.sha512(shown.encode()).digest() * 4
+    ).decode()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _schema(fields: tuple[str, ...]) -> Json:
     return {
         "type": "object",
@@ -329,7 +331,7 @@ def _responses_answer(setting: Setting, note: Note, id: str) -> bytes:
     return _events(events, named=True)
 
 
-def _gemini_answer(setting: Setting, note: Note, id: str) -> bytes:
+def _gemini_answer(setting: Setting, note: Note, _id: str) -> bytes:
     content = {"role": "model", "parts": _parts(note)}
     whole = {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
     if not setting.stream:

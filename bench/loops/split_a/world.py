@@ -60,15 +60,55 @@ class Code:
             for noun, part in zip(self.nouns, rng.sample(PARTS, 8), strict=True)
         ]
         self.tests = f"tests/test_{self.nouns[0]}.{end}"
-        self.functions = [
-            f"{v}_{n}" for v, n in zip(self.verbs, reversed(self.nouns), strict=True)
-        ]
+        self.functions = [f"{v}_{n}" for v, n in zip(self.verbs, reversed(self.nouns), strict=True)]
         self.test_command = {
             "python": f"python -m pytest {self.tests} -q",
             "typescript": f"npx vitest run {self.nouns[0]}",
             "go": f"go test ./internal/... -run {self.nouns[0].title()}",
             "rust": f"cargo test {self.nouns[0]}",
         }[self.language]
+
+        self.comment = "#" if self.language == "python" else "//"
+
+    def limit(self, which: int, value: int) -> str:
+        """Return the line of a file that sets its limit."""
+        return {
+            "python": f"LIMIT = {value}",
+            "typescript": f"const LIMIT = {value};",
+            "go": f"const {self.nouns[which % 8]}Limit = {value}",
+            "rust": f"const LIMIT: u32 = {value};",
+        }[self.language]
+
+    def test_source(self) -> str:
+        """Return the text of the test file."""
+        name = self.functions[0]
+        return {
+            "python": f"def test_{name}():\n    assert len({name}(ITEMS)) == 3\n",
+            "typescript": f"test('{name}', () => {{\n  expect({name}(ALL).length).toBe(3);\n}});\n",
+            "go": f"func Test_{name}(t *testing.T) {{\n\tif len({name}(items)) != 3 {{\n"
+            "\t\tt.Fail()\n\t}\n}\n",
+            "rust": f"#[test]\nfn {name}_finds() {{\n    assert_eq!({name}(&ALL).len(), 3);\n}}\n",
+        }[self.language]
+
+    def change(self, which: int, version: int) -> tuple[str, str]:
+        """Return an old text of a file and the new one: another for each version."""
+        name, other = self.functions[which % 8], self.functions[(which + version) % 8]
+        noun, value = self.nouns[which % 8], 10 + 7 * (which % 8) + version
+        olds = (
+            self.limit(which, value),
+            f"{name}(items)",
+            f"{noun}_id",
+            f"{self.comment} {name}",
+            f"{other}(item)",
+        )
+        news = (
+            self.limit(which, value + 1),
+            f"{name}(items, {value})",
+            f"{noun}_key_{version}",
+            f"{self.comment} {name}: at most {value} {noun}s",
+            f"{other}(item, {value})",
+        )
+        return olds[version % 5], news[version % 5]
 
     def source(self, which: int, version: int = 0) -> str:
         """Return the text of a file; each version has another body."""
@@ -84,10 +124,12 @@ class Code:
             f"const LIMIT = {limit};\n\nexport function {name}(items: Item[]): Item[] {{\n"
             f"  return items.filter((i) => i.{noun}Id > LIMIT).map({other});\n}}",
             "go": f"package internal\n\nconst {noun}Limit = {limit}\n\n"
-            f"func {name}(items []Item) []Item {{\n\tvar out []Item\n\tfor _, it := range items {{\n"
+            f"func {name}(items []Item) []Item {{\n\tvar out []Item\n"
+            "\tfor _, it := range items {\n"
             f"\t\tif it.{noun}ID > {noun}Limit {{\n\t\t\tout = append(out, {other}(it))\n\t\t}}\n"
             "\t}\n\treturn out\n}",
-            "rust": f"const LIMIT: u32 = {limit};\n\npub fn {name}(items: &[Item]) -> Vec<Item> {{\n"
+            "rust": f"const LIMIT: u32 = {limit};\n\n"
+            f"pub fn {name}(items: &[Item]) -> Vec<Item> {{\n"
             f"    items.iter().filter(|i| i.{noun}_id > LIMIT).map({other}).collect()\n}}",
         }[self.language]
         return body + "\n"
@@ -107,7 +149,9 @@ class Code:
             lines = [f"--- FAIL: Test_{name} (0.00s)\n    {why}" for name in failed]
             lines.append(f"{'FAIL' if failed else 'ok'}\t{self.project}/internal\t{took:.3f}s")
         else:
-            lines = [f"test {name} ... FAILED\n  thread '{name}' panicked: {why}" for name in failed]
+            lines = [
+                f"test {name} ... FAILED\n  thread '{name}' panicked: {why}" for name in failed
+            ]
             lines.append(
                 f"test result: {'FAILED' if failed else 'ok'}. {total - len(failed)} passed; "
                 f"{len(failed)} failed; 0 ignored; finished in {took:.2f}s"
