@@ -1,6 +1,6 @@
 """What loop detectors do on loops across requests, and on honest runs like them.
 
-python -m bench.loops [--seed N] [--split dev|test|second] [--kind KIND] [--list] [--detector DETECTOR]
+python -m bench.loops [--seed N] [--split SPLIT] [--kind KIND] [--list] [--detector DETECTOR]
 python -m bench.loops --compare [--detector DETECTOR] [--packages PATH] [--processes N]
 
 Without --detector it is Looptrap's default preset. A detector is `module:attribute` or a URL.

@@ -69,12 +69,13 @@ def steps_of(run: Run, client: Client, view: str, rng: Random) -> list[Step]:
     blanks: list[list[Note]] = []
     steps: list[Step] = []
     at, previous = 0.0, ""
+    pace = rng.choice((1, 1, 1, 1, 1, 1, 12))
     for turn in run.turns:
         notes = _shown([opening] if opening else [], told, blanks, view, run)
         kept = view == "kept" and previous
         if kept:
             notes = told[-1][1:]
-        spoken, block = _block(turn, client, rng)
+        spoken, block = _block(turn, client, rng, at)
         id = {"chat": "chatcmpl-", "messages": "msg_", "responses": "resp_", "gemini": ""}[
             client.dialect
         ] + hexes(rng, 24)
@@ -82,7 +83,7 @@ def steps_of(run: Run, client: Client, view: str, rng: Random) -> list[Step]:
             setting = replace(setting, system=turn.system)
         made = body(setting, notes, previous if kept else "")
         said = b"" if turn.lost else answer(setting, spoken, id)
-        takes = turn.takes * rng.uniform(0.7, 1.4)
+        takes = turn.takes * pace * rng.uniform(0.7, 1.4)
         steps.append(Step(round(at, 3), round(takes, 3), made, said, path(setting), headers))
         if run.apart is not None:
             at += run.apart * rng.uniform(0.98, 1.02)
@@ -106,10 +107,10 @@ def _tools(run: Run, client: Client) -> Sequence[tuple[str, tuple[str, ...]]]:
     return tuple((name, tuple(found[name])) for name in sorted(found))
 
 
-def _block(turn: Turn, client: Client, rng: Random) -> tuple[Note, list[Note]]:
+def _block(turn: Turn, client: Client, rng: Random, at: float) -> tuple[Note, list[Note]]:
     """Return the answer of a turn, and all that the history has of the turn."""
     asked = [client.calls(act) for act in turn.acts]
-    results = [client.result(act, rng) for act in turn.acts]
+    results = [client.result(act, rng, at) for act in turn.acts]
     if client.reminds and results and rng.random() < 0.17:
         results[-1] += client.reminds
     if client.written is not None:

@@ -13,7 +13,7 @@ from bench.loops.split_a.run import Act
 from bench.loops.split_a.world import hexes, uuid
 
 
-def _plain(act: Act, _rng: Random) -> str:
+def _plain(act: Act, _rng: Random, _at: float) -> str:
     return act.result
 
 
@@ -30,7 +30,7 @@ class Client:
     model: str
     system: str = ""
     calls: Callable[[Act], tuple[str, wording.Args]] = wording.as_it_is
-    result: Callable[[Act, Random], str] = _plain
+    result: Callable[[Act, Random, float], str] = _plain
     written: Callable[[str, wording.Args], str] | None = None
     stream: bool = False
     headers: Callable[[Random, str], Mapping[str, str]] = _nothing
@@ -52,8 +52,8 @@ def _claude_extra(rng: Random, session: str) -> Mapping[str, Any]:
 
 _CLAUDE_REMINDER = (
     "\n\n<system-reminder>\nThe TodoWrite tool hasn't been used recently. If you're working on"
-    " tasks that would benefit from tracking progress, consider using the TodoWrite tool. This is just"
-    " a gentle reminder - ignore if not applicable.\n</system-reminder>"
+    " tasks that would benefit from tracking progress, consider using the TodoWrite tool. This is"
+    " just a gentle reminder - ignore if not applicable.\n</system-reminder>"
 )
 
 CLIENTS = {
@@ -168,7 +168,7 @@ CLIENTS = {
             "n8n",
             "chat",
             "gpt-4o-mini",
-            result=lambda act, _rng: json.dumps([{"response": act.result}]),
+            result=lambda act, _rng, _at: json.dumps([{"response": act.result}]),
             headers=lambda _rng, _session: {"user-agent": "n8n"},
         ),
         Client(
@@ -189,6 +189,7 @@ CLIENTS = {
         Client("autogen", "chat", "gpt-4o"),
         Client("computer_use", "messages", "claude-sonnet-4-5"),
         Client("browser_use", "chat", "gpt-4.1"),
+        Client("dspy", "chat", "gpt-4o-mini"),
         Client("app_chat", "chat", "gpt-4.1-mini"),
         Client("app_messages", "messages", "claude-haiku-4-5"),
         Client("app_responses", "responses", "gpt-5-nano"),

@@ -167,8 +167,8 @@ def game(rng: Random) -> list[Run]:
     moves, wanted = ("up", "left", "right", "down"), "Play the sliding game. Reach 512."
     board = [0] * 16
     voice, turns = Voice(rng), []
-    for _ in range(rng.randint(60, 110)):
-        board[rng.randrange(16)] = rng.choice((2, 4, 8, 16, 32, 64))
+    for left in range(rng.randint(60, 110), -1, -1):
+        board[rng.randrange(16)] = rng.choice((2, 4, 8, 16, 32, 64)) if left else 512
         shown = "\n".join(" ".join(f"{n:3}" for n in board[at : at + 4]) for at in (0, 4, 8, 12))
         way = rng.choice(moves[:3])
         turns.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 
 from bench.loops.split_a.cast import Plot
@@ -154,7 +155,7 @@ def same_prompt(rng: Random) -> list[Run]:
         apart=0.05,
         extra={"temperature": 1.0},
     )
-    hourly = "Summarise what the monitoring of the last hour says. Use the data source “metrics”."
+    hourly = f"Summarise what the monitoring of the last hour says. Use “{noun}-metrics”."
     schedule = _alone(
         [hourly] * 26,
         [f"Hour {at}: {rng.randint(0, 9)} warnings." for at in range(26)],
@@ -199,25 +200,30 @@ def improve(rng: Random) -> list[Run]:
     return [loop, _alone(prompts, answers)]
 
 
+_ASK = "[[ ## question ## ]]\n{question}\n\n[[ ## trajectory ## ]]\n{steps}\n\n"
+_ASK += "Respond with the corresponding output fields, starting with the field "
+_ASK += "`[[ ## next_thought ## ]]`, then `[[ ## next_tool_name ## ]]`, then "
+_ASK += "`[[ ## next_tool_args ## ]]`, and then ending with the marker for `[[ ## completed ## ]]`."
+_STEP = "[[ ## thought_{n} ## ]]\n{thought}\n\n[[ ## tool_name_{n} ## ]]\nsearch\n\n"
+_STEP += "[[ ## tool_args_{n} ## ]]\n{args}\n\n[[ ## observation_{n} ## ]]\n{seen}\n\n"
+_NEXT = "[[ ## next_thought ## ]]\n{thought}\n\n[[ ## next_tool_name ## ]]\nsearch\n\n"
+_NEXT += "[[ ## next_tool_args ## ]]\n{args}\n\n[[ ## completed ## ]]"
+
+
 def trajectory(rng: Random) -> list[Run]:
     """The whole run is written into one prompt: the same step again and again; or new steps."""
     noun, city = rng.choice(NOUNS), rng.choice(CITIES)
-    ask = (
-        f"Question: who makes the best {noun}s in {city}?\nTools: search(query), finish(answer)\n\n"
-    )
 
-    def told(ask: str, steps: list[tuple[str, str, str]]) -> tuple[list[str], list[str]]:
-        prompts, answers, so_far = [], [], ask + "Trajectory:\n"
+    def told(question: str, steps: list[tuple[str, str, str]], begins: int | None) -> Run:
+        prompts: list[str] = []
+        answers: list[str] = []
+        so_far = ""
         for at, (thought, query, seen) in enumerate(steps):
-            prompts.append(so_far + "What is the next step?")
-            call = (
-                f"next_thought: {thought}\nnext_tool_name: search\nnext_tool_args: "
-                + json.dumps({"query": query})
-            )
-            answers.append(call)
-            so_far += f"[[ ## thought_{at} ## ]]\n{thought}\n[[ ## tool_args_{at} ## ]]\n{query}\n"
-            so_far += f"[[ ## observation_{at} ## ]]\n{seen}\n"
-        return prompts, answers
+            args = json.dumps({"query": query}, ensure_ascii=False)
+            prompts.append(_ASK.format(question=question, steps=so_far))
+            answers.append(_NEXT.format(thought=thought, args=args))
+            so_far += _STEP.format(n=at, thought=thought, args=args, seen=seen)
+        return replace(_alone(prompts, answers, begins), system=_FIELDS)
 
     thoughts = (
         "I should search for the makers.",
@@ -226,19 +232,20 @@ def trajectory(rng: Random) -> list[Run]:
         "The search may give better results now.",
         "I'll look for makers.",
     )
-    same = [
-        (rng.choice(thoughts), f"best {noun} {city}", "no results") for _ in range(more(rng) + 2)
-    ]
-    loop = _alone(*told(ask, same), begins=2)
+    query = f"best {noun} {city}"
+    same = [(rng.choice(thoughts), query, "no results") for _ in range(more(rng) + 2)]
     found = [
-        (
-            rng.choice(thoughts),
-            f"best {noun} {other}",
-            f"{person(rng)} in {other}, {rng.randint(3, 9)} votes",
-        )
-        for other in CITIES
+        (rng.choice(thoughts), f"best {noun} {other}", f"{person(rng)}, {rng.randint(3, 9)} votes")
+        for other in rng.sample(CITIES, 10)
     ]
-    return [loop, _alone(*told(ask.replace(f" in {city}", " of ten cities"), found))]
+    loop = told(f"Who makes the best {noun}s in {city}?", same, 2)
+    return [loop, told(f"Who makes the best {noun}s in each of our ten cities?", found, None)]
+
+
+_FIELDS = (
+    "Your input fields are: `question` (str), `trajectory` (str). Your output fields are: "
+    "`next_thought` (str), `next_tool_name` (one of search, finish), `next_tool_args` (dict)."
+)
 
 
 def carry_on(rng: Random) -> list[Run]:
@@ -304,7 +311,7 @@ PLOTS = (
     Plot("same_prompt", same_prompt, _ALL),
     Plot("batch", batch, _ALL),
     Plot("improve", improve, "app_chat app_messages app_named"),
-    Plot("trajectory", trajectory, "app_chat app_gemini app_messages"),
+    Plot("trajectory", trajectory, "dspy app_gemini app_messages"),
     Plot("carry_on", carry_on, "app_chat app_responses/kept app_gemini"),
     Plot("visitors", visitors, "app_messages app_chat"),
 )

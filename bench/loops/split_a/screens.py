@@ -37,8 +37,15 @@ def _states(
         verdict = rng.choice(verdicts) if at else "Unknown"
         thought = {"evaluation_previous_goal": verdict, "memory": goal, "next_goal": goal}
         answers.append(json.dumps({**thought, "action": actions}))
-        done = " ".join(f"{name} {args}" for one in actions for name, args in one.items())
-        history.append(f"<step_{at + 1}>\nGoal: {goal}\nAction Results: {done}: done\n</step>")
+        did = "\n".join(
+            f"Action {number}/{len(actions)}: {name} {json.dumps(args)}"
+            for number, one in enumerate(actions, 1)
+            for name, args in one.items()
+        )
+        history.append(
+            f"<step_{at + 1}>\nEvaluation of Previous Step: {verdict}\nMemory: {goal}\n"
+            f"Next Goal: {goal}\nAction Results:\n{did}\n</step_{at + 1}>"
+        )
     turns = [
         Turn(said, reply=prompt) for said, prompt in zip(answers, [*prompts[1:], "-"], strict=True)
     ]
@@ -136,7 +143,7 @@ def clicks(rng: Random) -> list[Run]:
     honest = begun + [
         click(voice, "the arrow for the next size", f"dialog {name} size {at}") for at in range(14)
     ]
-    honest.append(click(voice, "the button OK", f"sheet {name} in A5"))
+    honest.append(click(voice, "the button OK", f"sheet {name} in A5", 90))
     runs.append(Run(wanted, [*honest, end(rng, "the sheet is in A5")], None, _SCREEN))
     voice = Voice(rng)
     typed = begun + [

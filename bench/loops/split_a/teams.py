@@ -43,7 +43,11 @@ def delegation(rng: Random) -> list[Run]:
     runs = [Run(wanted, loop, 2, _LEAD, "hard" if varied else "medium")]
     voice = Voice(rng)
     honest = [
-        give(voice, asks[0].replace(noun, other), reports[at % 3].replace(noun, other))
+        give(
+            voice,
+            asks[0].replace(noun, other),
+            reports[at % 3].replace(noun, other).replace(noun.title(), other.title()),
+        )
         for at, other in enumerate(rng.sample(NOUNS, 11))
     ]
     honest.append(end(rng, "the overview is written"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import struct
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -83,10 +85,16 @@ def path(setting: Setting) -> str:
 
 
 def picture(shown: str) -> str:
-    """Return a picture in base64: a tiny PNG head, and bytes that depend on what it shows."""
-    return base64.b64encode(
-        b"\x89PNG\r\n\x1a\n" + hashlib.sha512(shown.encode()).digest() * 4
-    ).decode()
+    """Return a picture in base64, a PNG of 8 × 8 points: equal for equal texts."""
+    points = hashlib.sha512(shown.encode()).digest()
+    rows = b"".join(b"\0" + points[at : at + 8] for at in range(0, 64, 8))
+    head = struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    made = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+    return base64.b64encode(made).decode()
 
 
 @cache

@@ -34,7 +34,7 @@ def claude_calls(act: Act) -> tuple[str, Args]:
     return as_it_is(act)
 
 
-def claude_result(act: Act, _rng: Random) -> str:
+def claude_result(act: Act, _rng: Random, _at: float) -> str:
     match act.name:
         case "shell":
             return f"Exit code {act.code}\n{act.result}" if act.code else act.result
@@ -78,7 +78,7 @@ def codex_calls(act: Act) -> tuple[str, Args]:
     return as_it_is(act)
 
 
-def codex_result(act: Act, rng: Random) -> str:
+def codex_result(act: Act, rng: Random, _at: float) -> str:
     if act.name in ("edit", "write"):
         if act.code:
             return f"apply_patch verification failed: {act.result}"
@@ -112,7 +112,7 @@ def gemini_calls(act: Act) -> tuple[str, Args]:
     return as_it_is(act)
 
 
-def gemini_result(act: Act, rng: Random) -> str:
+def gemini_result(act: Act, rng: Random, _at: float) -> str:
     match act.name:
         case "shell":
             code = f"Exit Code: {act.code}\n" if act.code else ""
@@ -145,7 +145,7 @@ def opencode_calls(act: Act) -> tuple[str, Args]:
     return as_it_is(act)
 
 
-def opencode_result(act: Act, _rng: Random) -> str:
+def opencode_result(act: Act, _rng: Random, _at: float) -> str:
     if act.name == "read":
         return f"<file>\n{_numbered(act.result, '{:05}| {}')}\n\n(End of file)\n</file>"
     if act.name in ("edit", "write") and not act.code:
@@ -176,7 +176,7 @@ def editor_calls(shell_tool: str) -> Callable[[Act], tuple[str, Args]]:
     return calls
 
 
-def openhands_result(act: Act, _rng: Random) -> str:
+def openhands_result(act: Act, _rng: Random, _at: float) -> str:
     match act.name:
         case "shell" | "grep":
             return (
@@ -204,7 +204,7 @@ def openhands_result(act: Act, _rng: Random) -> str:
     return act.result
 
 
-def swe_result(act: Act, _rng: Random) -> str:
+def swe_result(act: Act, _rng: Random, _at: float) -> str:
     text = act.result
     if act.name == "edit":
         text = f"No replacement was performed, {text}" if act.code else "The file has been edited."
@@ -234,7 +234,7 @@ def as_command(act: Act) -> tuple[str, Args]:
     return "bash", {"command": f"{act.name} " + " ".join(f"--{k} {v!r}" for k, v in a.items())}
 
 
-def mini_result(act: Act, _rng: Random) -> str:
+def mini_result(act: Act, _rng: Random, _at: float) -> str:
     return f"<returncode>{act.code}</returncode>\n<output>\n{act.result}\n</output>"
 
 
@@ -259,7 +259,7 @@ def cline_calls(act: Act) -> tuple[str, Args]:
     return as_it_is(act)
 
 
-def cline_result(act: Act, rng: Random) -> str:
+def cline_result(act: Act, _rng: Random, at: float) -> str:
     name, args = cline_calls(act)
     about = args.get("command") or args.get("path") or args.get("regex") or ""
     text = act.result
@@ -271,12 +271,12 @@ def cline_result(act: Act, rng: Random) -> str:
         text = (
             f"The tool execution failed with the following error:\n<error>\n{act.result}\n</error>"
         )
-    minute, second = rng.randint(0, 59), rng.randint(0, 59)
+    minute, second = divmod(int(at) % 3600, 60)
     return (
         f"[{name} for '{about}'] Result:\n{text}\n\n<environment_details>\n"
         f"# Visual Studio Code Visible Files\nREADME.md\n\n# Current Time\n"
-        f"1/{rng.randint(11, 12)}/2027, 10:{minute:02}:{second:02} AM (UTC, UTC+0:00)\n\n"
-        f"# Context Window Usage\n{rng.randint(20, 180) * 1000:,} / 200K tokens used\n\n"
+        f"1/11/2027, {9 + int(at) // 3600}:{minute:02}:{second:02} AM (UTC, UTC+0:00)\n\n"
+        f"# Context Window Usage\n{14_000 + int(at) * 130:,} / 200K tokens used\n\n"
         "# Current Mode\nACT MODE\n</environment_details>"
     )
 
@@ -290,5 +290,5 @@ def crew_written(name: str, args: Args) -> str:
     return f"\n\nAction: {name}\nAction Input: {json.dumps(args)}"
 
 
-def crew_result(act: Act, _rng: Random) -> str:
+def crew_result(act: Act, _rng: Random, _at: float) -> str:
     return f"\nObservation: {act.result}"
