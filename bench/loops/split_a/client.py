@@ -162,7 +162,7 @@ CLIENTS = {
             "messages",
             "claude-opus-4-1",
             "You are a helpful assistant with access to tools of connected MCP servers.",
-            lambda act: (f"mcp__{act.name}", dict(act.args)),
+            wording.of_server,
         ),
         Client(
             "n8n",

@@ -17,6 +17,12 @@ def as_it_is(act: Act) -> tuple[str, Args]:
     return act.name, dict(act.args)
 
 
+def of_server(act: Act) -> tuple[str, Args]:
+    """Name a tool of an MCP server."""
+    server = "playwright" if act.name.startswith("browser_") else "company"
+    return f"mcp__{server}__{act.name}", dict(act.args)
+
+
 def claude_calls(act: Act) -> tuple[str, Args]:
     a = act.args
     match act.name:
@@ -31,7 +37,7 @@ def claude_calls(act: Act) -> tuple[str, Args]:
             return "Write", {"file_path": f"/work/app/{a['path']}", "content": a["content"]}
         case "grep":
             return "Grep", {**a, "output_mode": "content", "-n": True}
-    return as_it_is(act)
+    return as_it_is(act) if act.name in ("Task", "TodoWrite") else of_server(act)
 
 
 def claude_result(act: Act, _rng: Random, _at: float) -> str:
@@ -142,7 +148,7 @@ def opencode_calls(act: Act) -> tuple[str, Args]:
             return "edit", {"filePath": path, "oldString": a["old"], "newString": a["new"]}
         case "write":
             return "write", {"filePath": f"/work/app/{a['path']}", "content": a["content"]}
-    return as_it_is(act)
+    return act.name.lower(), dict(act.args)
 
 
 def opencode_result(act: Act, _rng: Random, _at: float) -> str:
