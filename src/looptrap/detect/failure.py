@@ -208,6 +208,14 @@ def is_success_report(text: str) -> bool:
     return _SUCCESS.search(_ends(text)) is not None
 
 
+_NOT_ONE = re.compile(r"\b(?:no|0|zero) (?:[\w-]+ ){0,2}(?:[a-z]+s|left|found|remaining)\b")
+
+
+def finds_nothing(text: str) -> bool:
+    """Return whether what a check says is that it found none: `0 broken links`."""
+    return len(text) <= SHORT_RESULT_CHARS and _NOT_ONE.search(text.lower()) is not None
+
+
 def is_check(request: str) -> bool:
     """Return whether a call runs a check, which prints nothing when it succeeds."""
     return _CHECKS.search(request[:MAX_LINE_CHARS]) is not None

@@ -25,7 +25,6 @@ from looptrap.detect.call_kind import (
     sends_something,
     switches_subject,
 )
-from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import join, mask_result
 from looptrap.detect.failure import (
     failure_of,
@@ -34,7 +33,14 @@ from looptrap.detect.failure import (
     is_success_report,
     is_test_report,
 )
-from looptrap.detect.round import MAX_QUERY_CHARS, MIN_HITS_CHARS, Round, plain_result, receipt
+from looptrap.detect.round import (
+    MAX_QUERY_CHARS,
+    MIN_HITS_CHARS,
+    Round,
+    call_spelling,
+    plain_result,
+    receipt,
+)
 from looptrap.detect.similarity import gist_of_result, is_similar
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
@@ -538,7 +544,7 @@ class LocalRoundDigester(RoundDigester):
 
     def call_signature(self, call: ToolCall) -> bytes:
         """Return the hash of one call; that of a round with no other."""
-        return _hashed((call.name, spelling(call.arguments)))[:6]
+        return _hashed((call.name, call_spelling(call)))[:6]
 
     def result(self, text: str) -> bytes:
         """Return the hash of the exact result."""

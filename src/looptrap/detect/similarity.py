@@ -101,6 +101,17 @@ def is_same_screen(left: str, right: str) -> bool:
     )
 
 
+_SCORE = re.compile(
+    r'"(?:score|relevance|similarity|distance|_score)": ?-?\d+(?:\.\d+)?'
+    r'|"(?:response_time|took)": ?\d+(?:\.\d+)?'
+)
+
+
+def without_scores(text: str) -> str:
+    """Return the hits of a search without how well each fits."""
+    return mask_result(_SCORE.sub("#", text))
+
+
 def gist_of_result(text: str, is_failure: bool) -> bytes:
     """Return what two results that differ only in noise have in common."""
     return _gist(text, _masking(text, is_failure))

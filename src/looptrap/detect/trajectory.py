@@ -142,6 +142,11 @@ class Trajectory:
         piece = bytes(raws[-1])[size // 2 : size // 2 + MAX_NEEDLE_CHARS]
         return any(piece in bytes(raw) for raw in alike)
 
+    def has_words_before(self, words: frozenset[str]) -> bool:
+        """Return whether all words of the latest call stand in the messages before, too."""
+        searched = b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).lower()
+        return all(stands_twice(word.encode(), searched) for word in words)
+
     def may_have_said(self, text: str) -> bool:
         """Return whether the latest text of the agent may stand in the messages before, too.
 
@@ -210,6 +215,13 @@ class Trajectory:
         rounds = self.latest(limit)
         for age, round_ in enumerate(rounds[1:], 1):
             if round_.signature == rounds[0].signature:
+                # The same call had another result in between, such as an alert: the state changed.
+                if (
+                    rounds[0].failure is None
+                    and not round_.has_same_result(rounds[0])
+                    and _has_new_result(round_, rounds[age + 1 :])
+                ):
+                    return rounds[:age]
                 continue
             others = (other for other in rounds if other is not round_)
             is_new_call = all(other.signature != round_.signature for other in others)

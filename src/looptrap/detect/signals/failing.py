@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from looptrap.detect.round import Round
+from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
+
+_NAME = re.compile(r"[^\W\d]\w{3,}")
 
 SAME_ERROR_PERCENT = 80.0
 """Per cent from which two failures are equal: messages echo parts of the call."""
@@ -46,6 +51,8 @@ class SameError(HistorySignal):
             and not (age and is_answered(round_, rounds[age - 1]))
         ]
         count = len(equal)
+        if is_enumeration([rounds[age] for age in equal]):
+            count -= count // 2
         if latest.is_deferred:
             count = len({rounds[age].signature for age in equal}) // DEFERRED_PER_FAILURE
         where = f"in {len(rounds)} rounds"
@@ -76,7 +83,8 @@ def _count_in_other_turns(latest: Round, trajectory: Trajectory) -> int:
             if round_.failure != latest.failure:
                 break
             count += 1
-    return count
+    # Within the turn the change in between was progress.
+    return count if len(trajectory.latest(OTHER_TURNS_ROUNDS)) < len(rounds) else 0
 
 
 def is_answered(failed: Round, later: Round) -> bool:
@@ -89,8 +97,7 @@ def is_answered(failed: Round, later: Round) -> bool:
     before, after = failed.arguments.lower(), later.arguments.lower()
     return any(
         word in after and word not in before and word not in (later.failure or "")
-        for word in failed.failure.split()
-        if word.isidentifier() and len(word) > 3
+        for word in _NAME.findall(failed.failure)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from looptrap.detect.round import Round
+from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.similarity import SIMILAR_PERCENT
 from looptrap.detect.trajectory import Trajectory
@@ -40,6 +41,8 @@ class NearRepeat(HistorySignal):
         how = "failed" if latest.failure is not None else "brought nothing"
         what = f"{tool_list(latest)} with almost the same arguments {how} {len(near)} times"
         count = len(near)
+        if is_enumeration([rounds[age] for age in near]):
+            count -= count // 2
         if latest.failure is not None and not (latest.is_poll or latest.is_measurement):
             repeats = _count_repeats(rounds[: near[-1] + 1])
             if repeats >= MIN_REPEATS and count < MAX_REPEATS_COUNT:

@@ -1,0 +1,84 @@
+"""Novelty: do requests in words, to a search or to another agent, say or bring anything new?"""
+
+from __future__ import annotations
+
+from looptrap.detect.call_kind import asks_in_words, hands_over
+from looptrap.detect.canonical import mask_result
+from looptrap.detect.remembered_round import RememberedRound
+from looptrap.detect.round import Round
+from looptrap.detect.similarity import distinct_words
+from looptrap.detect.trajectory import Trajectory
+
+MAX_ROUNDS = 18
+"""Latest rounds of the kind that are read."""
+
+MAX_OTHER_ROUNDS = 12
+"""Rounds of other kinds that may stand between them."""
+
+MIN_STALE_SHARE = 0.7
+"""Share of these rounds that bring nothing new where the run is stuck."""
+
+MAX_NEW_SHARE = 0.1
+"""Share of a result's words up to which it is the earlier ones in other words."""
+
+MAX_READ_CHARS = 1_500
+
+
+def count_without_news(trajectory: Trajectory) -> int:
+    """Return how many of the latest requests in words said and brought nothing new.
+
+    Each uses words of earlier ones only, and so does what comes back, any number included. What
+    changes something in between is progress; so is another call that was not made before.
+    """
+    newest = trajectory.newest
+    if newest is None or isinstance(newest, RememberedRound) or not _asks(newest):
+        return 0
+    if not trajectory.has_words_before(distinct_words(newest.arguments)):
+        return 0
+    asked: list[Round] = []
+    others: list[Round] = []
+    for round_ in trajectory.latest(MAX_ROUNDS + MAX_OTHER_ROUNDS):
+        if isinstance(round_, RememberedRound) or len(asked) == MAX_ROUNDS:
+            break
+        if _asks(round_):
+            asked.append(round_)
+        elif not round_.is_note:
+            others.append(round_)
+    kinds = {round_.signature for round_ in others}
+    if len(others) > MAX_OTHER_ROUNDS or 2 * len(kinds) > len(others):
+        return 0
+    stale = _stale(asked[::-1])
+    if not stale or not stale[-1]:
+        return 0
+    count = best = 0
+    for length, is_stale in enumerate(reversed(stale), 1):
+        count += is_stale
+        if is_stale and count >= MIN_STALE_SHARE * length:
+            best = count
+    return best
+
+
+def _asks(round_: Round) -> bool:
+    return bool(round_.calls) and all(
+        asks_in_words(call.name, call.arguments) for call in round_.calls
+    )
+
+
+def _stale(rounds: list[Round]) -> list[bool]:
+    """Return of each round, the oldest first, whether it said and brought nothing new."""
+    said: set[str] = set()
+    brought: set[str] = set()
+    stale = []
+    for round_ in rounds:
+        text = round_.arguments
+        if any(hands_over(call.name) for call in round_.calls):
+            text = f"{text} {round_.text}"
+        asked = distinct_words(text)
+        found = distinct_words(mask_result(round_.result[:MAX_READ_CHARS]))
+        new = found - brought
+        has_number = any(map(str.isdigit, "".join(new)))
+        is_known = len(new) <= MAX_NEW_SHARE * len(found) and not has_number
+        stale.append(is_known and asked <= said)
+        said |= asked
+        brought |= found
+    return stale
