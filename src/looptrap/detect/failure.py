@@ -208,6 +208,25 @@ def is_success_report(text: str) -> bool:
     return _SUCCESS.search(_ends(text)) is not None
 
 
+_TAKEN = re.compile(
+    r"\btaken\b|\boccupied\b|\bconflict|\bsold out\b|\bfully booked\b|\bno (?:free|open) \w+"
+)
+_ABSENT = re.compile(r"\bno such\b|\bnot found\b|n.t exist|\bnot exist|\b404\b")
+
+
+def denies_item(failure: str) -> bool:
+    """Return whether a failure is an answer about what was asked for: there is no such file, the
+    hour is taken. Another one may do."""
+    if is_taken(failure):
+        return True
+    return _ABSENT.search(failure) is not None and "command not found" not in failure
+
+
+def is_taken(failure: str) -> bool:
+    """Return whether a failure says that what was asked for is taken."""
+    return _TAKEN.search(failure) is not None
+
+
 _NOT_ONE = re.compile(r"\b(?:no|0|zero) (?:[\w-]+ ){0,2}(?:[a-z]+s|left|found|remaining)\b")
 
 

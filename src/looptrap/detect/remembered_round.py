@@ -27,6 +27,7 @@ from looptrap.detect.call_kind import (
 )
 from looptrap.detect.canonical import join, mask_result
 from looptrap.detect.failure import (
+    denies_item,
     failure_of,
     is_check,
     is_empty_result,
@@ -95,6 +96,8 @@ class Trait(IntFlag):
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024
+    DENIED = 33554432
+    """Its failure is about what was asked for: another thing may be there."""
     HITS = 16777216
     """It searched for something, and found some."""
     UNKNOWN_TOOL = 2048
@@ -323,7 +326,7 @@ class RoundDigester:
 
     def call_signature(self, call: ToolCall) -> bytes:
         """Return the digest of one call; that of a round with no other."""
-        return self.digest(join(("s", call.name, spelling(call.arguments))))[:6]
+        return self.digest(join(("s", call.name, call_spelling(call))))[:6]
 
     def names(self, names: frozenset[str]) -> bytes:
         """Return the digest of a set of tools."""
@@ -401,6 +404,7 @@ class RoundDigester:
             | (Trait.CHECK if has_calls and round_.is_check else 0)
             | (Trait.SWITCH if round_.switches_subject else 0)
             | (Trait.SEARCH if round_.is_search else 0)
+            | (Trait.DENIED if failure is not None and denies_item(failure) else 0)
             | (Trait.HITS if has_calls and round_.has_hits else 0)
             | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
         )
@@ -504,6 +508,7 @@ class RoundDigester:
         if failure is not None:
             traits &= ~(Trait.MADE_CHANGE | Trait.MADE_ADDITION | Trait.STEP | Trait.SWITCH)
             traits |= Trait.FAILED | (Trait.REPORT if is_test_report(failure) else 0)
+            traits |= Trait.DENIED if denies_item(failure) else 0
         elif is_poll(frozenset(), "", text) and Trait.MADE_CHANGE not in traits:
             traits |= Trait.POLL
         if is_deferred(text):

@@ -215,13 +215,6 @@ class Trajectory:
         rounds = self.latest(limit)
         for age, round_ in enumerate(rounds[1:], 1):
             if round_.signature == rounds[0].signature:
-                # The same call had another result in between, such as an alert: the state changed.
-                if (
-                    rounds[0].failure is None
-                    and not round_.has_same_result(rounds[0])
-                    and _has_new_result(round_, rounds[age + 1 :])
-                ):
-                    return rounds[:age]
                 continue
             others = (other for other in rounds if other is not round_)
             is_new_call = all(other.signature != round_.signature for other in others)
@@ -290,6 +283,21 @@ class RunTrajectory(Trajectory):
     def count_calls(self, exact_rounds: int) -> tuple[int, int]:  # noqa: ARG002 - all are exact
         """Return the tool calls of the run, and the rounds that are remembered."""
         return self.records[-1].total_calls, len(self._rounds)
+
+
+def since_other_result(rounds: list[Round]) -> list[Round]:
+    """Return the rounds since the latest call had another result, which was new: a state that
+    changes, such as alerts that come and go, is progress.
+    """
+    latest = rounds[0]
+    for age, round_ in enumerate(rounds[1:], 1):
+        if (
+            round_.signature == latest.signature
+            and not round_.repeats(latest)
+            and _has_new_result(round_, rounds[age + 1 :])
+        ):
+            return rounds[:age]
+    return rounds
 
 
 def _has_new_result(round_: Round, before: list[Round]) -> bool:

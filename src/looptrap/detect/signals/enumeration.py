@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from looptrap.detect.remembered_round import RememberedRound
+from looptrap.detect.failure import denies_item, is_taken
+from looptrap.detect.remembered_round import RememberedRound, Trait
 from looptrap.detect.round import Round
 
 MAX_VALUE_WORDS = 4
 """Words in which such a thing is named; where more differs, it is another attempt."""
 
 _WORD = re.compile(r"\w+")
+_ARGUMENT_NAME = re.compile(r'"\w+":')
 
 
 def is_enumeration(rounds: Sequence[Round]) -> bool:
@@ -19,7 +21,10 @@ def is_enumeration(rounds: Sequence[Round]) -> bool:
 
     Variants of one attempt differ in places that change and change back, or in spaces.
     """
-    if len(rounds) < 2:
+    if len(rounds) < 2 or not all(_denies_item(round_) for round_ in rounds):
+        return False
+    # Either each failure names its own thing, or says that it is taken.
+    if len({round_.failure for round_ in rounds}) < len(rounds) and not _is_taken(rounds[0]):
         return False
     words = [_words(round_) for round_ in rounds]
     first = words[0]
@@ -28,14 +33,34 @@ def is_enumeration(rounds: Sequence[Round]) -> bool:
     turned = [one[::-1] for one in ends]
     end = min(map(_common_length, turned[1:], [turned[0]] * (len(turned) - 1)))
     values = [tuple(one[: len(one) - end]) for one in ends]
-    is_short = all(0 < len(value) <= MAX_VALUE_WORDS for value in values)
-    return is_short and start + end > 0 and len(set(values)) == len(values)
+    if not all(0 < len(value) <= MAX_VALUE_WORDS for value in values):
+        return False
+    return start + end > _count_names(rounds[0]) and len(set(values)) == len(values)
+
+
+def _denies_item(round_: Round) -> bool:
+    """Return whether a failure is about the thing that was tried, and not about all of them."""
+    if isinstance(round_, RememberedRound):
+        return bool(round_.record.traits & Trait.DENIED)
+    return round_.failure is not None and denies_item(round_.failure)
+
+
+def _is_taken(round_: Round) -> bool:
+    is_known = not isinstance(round_, RememberedRound) and round_.failure is not None
+    return is_known and is_taken(round_.failure or "")
 
 
 def _words(round_: Round) -> Sequence[object]:
     if isinstance(round_, RememberedRound):
         return list(round_.record.argument_words.rstrip(b"\0"))
     return _WORD.findall(round_.masked_arguments)
+
+
+def _count_names(round_: Round) -> int:
+    """Return how many words are the names of arguments: these are always equal."""
+    if isinstance(round_, RememberedRound):
+        return 1
+    return len(_ARGUMENT_NAME.findall(round_.masked_arguments))
 
 
 def _common_length(left: Sequence[object], right: Sequence[object]) -> int:
