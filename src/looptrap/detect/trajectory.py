@@ -147,15 +147,15 @@ class Trajectory:
         searched = b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).lower()
         return all(stands_twice(word.encode(), searched) for word in words)
 
-    def may_have_said(self, text: str) -> bool:
-        """Return whether the latest text of the agent may stand in the messages before, too.
+    def may_have_said(self, text: str, messages: int = MAX_SAYING_MESSAGES) -> bool:
+        """Return whether a latest text, of the agent or a tool, may stand in messages before, too.
 
         A plain piece of it is searched for, without decoding them.
         """
         found = _PLAIN_PIECE.search(text)
         if found is None:
             return True
-        searched = self._call.raws[-MAX_SAYING_MESSAGES:]
+        searched = self._call.raws[-messages:]
         return stands_twice(found[0].encode(), b"".join(searched))
 
     restarts = 0

@@ -53,14 +53,14 @@ def _is_taken(round_: Round) -> bool:
 def _words(round_: Round) -> Sequence[object]:
     if isinstance(round_, RememberedRound):
         return list(round_.record.argument_words.rstrip(b"\0"))
-    return _WORD.findall(round_.masked_arguments)
+    return _WORD.findall(round_.arguments)
 
 
 def _count_names(round_: Round) -> int:
     """Return how many words are the names of arguments: these are always equal."""
     if isinstance(round_, RememberedRound):
         return 1
-    return len(_ARGUMENT_NAME.findall(round_.masked_arguments))
+    return len(_ARGUMENT_NAME.findall(round_.arguments))
 
 
 def _common_length(left: Sequence[object], right: Sequence[object]) -> int:

@@ -74,7 +74,7 @@ def _count_in_other_turns(latest: Round, trajectory: Trajectory) -> int:
 
     What a person says begins a turn; the agent may do the same again all the same.
     """
-    if latest.is_report or not trajectory.may_have_come_before(3 * OTHER_TURNS_ROUNDS):
+    if latest.is_report or not trajectory.may_have_said(latest.result, 3 * OTHER_TURNS_ROUNDS):
         return 0
     rounds = trajectory.latest_of_all_turns(OTHER_TURNS_ROUNDS)
     count = 0
@@ -132,6 +132,8 @@ class Failing(HistorySignal):
             )
             for age, round_ in enumerate(failures)
         )
+        if is_enumeration(failures):
+            known //= 2
         return Evidence(
             signal="failing",
             what=f"{length} failures in a row, {known} of them known,"

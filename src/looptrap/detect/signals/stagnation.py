@@ -7,7 +7,7 @@ from looptrap.detect.signals.failing import is_answered
 from looptrap.detect.signals.novelty import count_without_news
 from looptrap.detect.signals.same_words import words_beside
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
-from looptrap.detect.trajectory import RunTrajectory, Trajectory
+from looptrap.detect.trajectory import RunTrajectory, Trajectory, since_other_result
 
 RECENT_ROUNDS = 6
 """The latest result must equal one of this many before it: otherwise there is progress."""
@@ -52,6 +52,8 @@ class Stagnation(HistorySignal):
         ):
             return None
         rounds = trajectory.latest(self._options.rounds)
+        if newest.failure is None and not newest.made_change:
+            rounds = since_other_result(rounds)
         if len(rounds) < min(MIN_ROUNDS, self._options.rounds):
             return None
         count = _count_stale(rounds, self._options.polls_per_repeat)
@@ -124,6 +126,8 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
                 pass  # so is the same question about another item, if it is answered
             elif round_.is_poll or round_.is_step or round_.is_measurement:
                 weight += 1 / polls_per_repeat
+            elif round_.failure is None and _has_moved(round_, same_calls, changes_before == changes):
+                weight += 1 / polls_per_repeat  # a state that changes by itself, and back
             elif not is_first_since_change or is_replay:
                 weight += 1
             elif not is_quiet:
@@ -144,6 +148,11 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
         earlier_rounds.append(round_)
         same_failures.append(round_)
     return int(weight)
+
+
+def _has_moved(round_: Round, same_calls: list[Round], is_unchanged: bool) -> bool:
+    """Return whether the call before had another result, and the agent changed nothing since."""
+    return is_unchanged and not round_.repeats(same_calls[-1])
 
 
 def _count_same_failures(trajectory: Trajectory) -> int:
