@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
-from bench.loops import across, held_out, prompts, split_a, tales, visible
+from bench.loops import across, held_out, prompts, scenes, tales, visible
 from bench.loops.compare import Entrants, judge_all
 from bench.loops.detector import DetectorError, load_detector
 from bench.loops.packages import ENVIRONMENT, usable
@@ -24,7 +24,7 @@ from bench.loops.rules import presets
 from bench.loops.scenario import Played, Scenario, ask
 from bench.loops.score import scores_of
 
-MODULES = (across, prompts, visible, tales)
+MODULES = (across, prompts, visible, tales, scenes)
 """Where the scenarios of the split `dev` come from: each has `scenarios(seed)`."""
 
 
@@ -55,9 +55,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m bench.loops", description=(__doc__ or "").split("\n")[0]
     )
     options.add_argument("--seed", type=int, default=0, help="other seeds draw other scenarios")
-    options.add_argument(
-        "--split", choices=("dev", "test", "second"), help="[dev; all with --compare]"
-    )
+    options.add_argument("--split", choices=("dev", "test"), help="[dev; both with --compare]")
     options.add_argument("--kind", help="only scenarios of this kind")
     options.add_argument("--list", action="store_true", help="list the scenarios; play none")
     options.add_argument(
@@ -84,7 +82,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _splits(seed: int, only: str | None, kind: str | None) -> dict[str, list[Scenario]]:
     """Return the scenarios of each split."""
-    modules = {"dev": MODULES, "test": (held_out,), "second": (split_a,)}
+    modules = {"dev": MODULES, "test": (held_out,)}
     return {
         split: [
             one for module in found for one in module.scenarios(seed) if kind in (None, one.kind)

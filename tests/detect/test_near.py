@@ -314,11 +314,15 @@ def test_hostile_prompts_take_little_time(text):
         ("[request 2, 2026-11-15T10:00:05Z] Write the notes.", "Write the notes."),
         ("message 448ef89178f9227c, delivery 4\nWrite the notes.", "Write the notes."),
         (
-            "Job c2b5fccf-88dd-7b35-eedc-79282475e959, queued 2026-11-15T10:00:00Z\nWrite the notes.",
+            "Job c2b5fccf-88dd-7b35-eedc-79282475e959, queued 2026-11-15T10:00:00Z\n"
+            "Write the notes.",
             "Write the notes.",
         ),
         ("Order 448ef89178f9227c, 2026-11-15T10:00:00Z\nShip.", None),
-        ("Job c2b5fccf-88dd-7b35-eedc-79282475e959, queued 2026-11-15T10:00:00Z\nIs it done?", None),
+        (
+            "Job c2b5fccf-88dd-7b35-eedc-79282475e959, queued 2026-11-15T10:00:00Z\nIs it done?",
+            None,
+        ),
         ("[run 3 of 9] Write the notes.", None),
     ],
 )

@@ -30,7 +30,9 @@ _SENDS = frozenset(
 )
 """What leaves the agent, or is set: the same again is a repeat, whatever receipt comes back."""
 _HANDS_OVER = frozenset("transfer handoff handover escalate route".split())
-_ASKS = _HANDS_OVER | frozenset("task agent subagent delegate ask question coworker consult".split())
+_ASKS = _HANDS_OVER | frozenset(
+    "task agent subagent delegate ask question coworker consult".split()
+)
 _SEARCHES = frozenset("search find lookup grep".split())
 _ACTS = frozenset("click type fill press keypress tap swipe drag select navigate goto".split())
 """Actions on a page or a screen."""

@@ -71,7 +71,7 @@ _MACHINE = r"""(?:request|run|job|task|batch|message|delivery|call|trace|span|co
     |try|turn|event|execution|invocation|queued|enqueued|scheduled|sent|received|created|generated|at
     |time|timestamp|session|nonce)(?:\ (?:id|no\.?|number|at))?"""
 _TOKEN = r"""(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[0-9]{0,40}[a-f])[0-9a-f]{12,40})"""
-_PART = rf"(?:{_MACHINE}[\ :=\#]{{1,3}})?(?:{_STAMP}|{_TOKEN}|\d{{1,6}}(?:\ ?(?:/|of)\ ?\d{{1,6}})?)"
+_PART = rf"(?:{_MACHINE}[\ :=\#]{{1,3}})?(?:{_STAMP}|{_TOKEN}|{_COUNTER})"
 _PARTS = rf"""(?={_MACHINE}[\ :=\#])(?=[^\])>\n]{{0,100}}?(?:{_STAMP}|{_TOKEN}))
     {_PART}(?:(?:,|;|\ at|\ on|\ -|\ \|)?\ {_PART}){{0,4}}"""
 """Labels of what a queue or a harness counts, with at least one time or long id among them."""

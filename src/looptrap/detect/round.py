@@ -67,9 +67,7 @@ def call_spelling(call: ToolCall) -> str:
     return spelling(call.arguments)
 
 
-_REASON = re.compile(
-    r'"(?:reason|message|summary|context|note|instructions?)":"(?:[^"\\]|\\.)*",?'
-)
+_REASON = re.compile(r'"(?:reason|message|summary|context|note|instructions?)":"(?:[^"\\]|\\.)*",?')
 
 
 def receipt(text: str) -> str:
@@ -596,7 +594,10 @@ class Round:
             and other.has_hits
             # Hits that begin differently are others: comparing them whole would take long.
             and self.result[:MIN_HITS_START] == other.result[:MIN_HITS_START]
-            and (self.has_same_result(other) or without_scores(self.result) == without_scores(other.result))
+            and (
+                self.has_same_result(other)
+                or without_scores(self.result) == without_scores(other.result)
+            )
         )
 
     def shows_same_screen(self, other: Round) -> bool:

@@ -115,7 +115,7 @@ def _labelled_steps(text: str, labels: Sequence[re.Match[str]], end: int) -> Ite
 
 
 def _without_request(text: str) -> str:
-    """Return the latest observation without what asks for the next step, in paragraphs behind it."""
+    """Return the latest observation without what asks for the next step behind it."""
     asked = text.find(_NEXT_STEP)
     start = text.rfind("\n\n", 0, max(asked, 0))
     return text if asked < 0 or start < 0 else text[:start]

@@ -142,11 +142,6 @@ class Trajectory:
         piece = bytes(raws[-1])[size // 2 : size // 2 + MAX_NEEDLE_CHARS]
         return any(piece in bytes(raw) for raw in alike)
 
-    def has_words_before(self, words: frozenset[str]) -> bool:
-        """Return whether all words of the latest call stand in the messages before, too."""
-        searched = b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).lower()
-        return all(stands_twice(word.encode(), searched) for word in words)
-
     def may_have_said(self, text: str, messages: int = MAX_SAYING_MESSAGES) -> bool:
         """Return whether a latest text, of the agent or a tool, may stand in messages before, too.
 

@@ -52,14 +52,18 @@ def asks(n, words=("release", "support", "breaking", "voucher", "removed")):
         case([asks(n) for n in range(24)], True, id="a few words in ever other combinations"),
         case(
             [
-                Use("search_documents", {"query": f"breaking changes of {word}{n}"}, "No documents.")
+                Use(
+                    "search_documents", {"query": f"breaking changes of {word}{n}"}, "No documents."
+                )
                 for n in range(2)
                 for word in TOPICS[:6]
             ],
             False,
             id="other words each time, and nothing found",
         ),
-        case([task(n) for n in range(16)] + [bash("ls", "a.py")], False, id="something else is done"),
+        case(
+            [task(n) for n in range(16)] + [bash("ls", "a.py")], False, id="something else is done"
+        ),
     ],
 )
 def test_words_without_news(write, steps, is_seen):

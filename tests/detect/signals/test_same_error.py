@@ -49,7 +49,10 @@ def orders(*fields, lacks):
             id="an error that names something else",
         ),
         case(
-            [bash(f"cat /etc/{word}.conf", f"cat: /etc/{word}.conf: {NO_FILE}") for word in WORDS[:6]],
+            [
+                bash(f"cat /etc/{word}.conf", f"cat: /etc/{word}.conf: {NO_FILE}")
+                for word in WORDS[:6]
+            ],
             3,
             id="one file after the other that is not there",
         ),
@@ -64,7 +67,11 @@ def orders(*fields, lacks):
             id="other calls, all put off",
         ),
         case(
-            [step for word in WORDS[:6] for step in (Person(f"Do {word}"), bash("make", "error: x"))],
+            [
+                step
+                for word in WORDS[:6]
+                for step in (Person(f"Do {word}"), bash("make", "error: x"))
+            ],
             6,
             id="the same call, although a person spoke in between",
         ),

@@ -62,7 +62,8 @@ class SameError(HistorySignal):
                 count, where = min(again, MAX_TURNS_COUNT), "although the user had spoken since"
         return Evidence(
             signal="same_error",
-            what=f"{tool_list(latest)} failed the same way, or asked the same, {count} times {where}",
+            what=f"{tool_list(latest)} failed the same way, or asked the same,"
+            f" {count} times {where}",
             count=count,
             ago=equal[-1],
             confidence=len(equal) / len(rounds),

@@ -6,6 +6,7 @@ from looptrap.detect.call_kind import asks_in_words, hands_over
 from looptrap.detect.canonical import mask_result
 from looptrap.detect.remembered_round import RememberedRound
 from looptrap.detect.round import Round
+from looptrap.detect.signals.same_words import is_due
 from looptrap.detect.similarity import distinct_words
 from looptrap.detect.trajectory import Trajectory
 
@@ -23,6 +24,9 @@ MAX_NEW_SHARE = 0.1
 
 MAX_READ_CHARS = 1_500
 
+PROBED_ROUNDS, PROBED_CHARS = 7, 60
+"""Latest rounds, and first characters of their calls, that are compared first."""
+
 
 def count_without_news(trajectory: Trajectory) -> int:
     """Return how many of the latest requests in words said and brought nothing new.
@@ -31,9 +35,13 @@ def count_without_news(trajectory: Trajectory) -> int:
     changes something in between is progress; so is another call that was not made before.
     """
     newest = trajectory.newest
-    if newest is None or isinstance(newest, RememberedRound) or not _asks(newest):
+    if newest is None or isinstance(newest, RememberedRound) or not is_due(trajectory.length):
         return 0
-    if not trajectory.has_words_before(distinct_words(newest.arguments)):
+    if not _asks(newest):
+        return 0
+    # Most say or bring something that the few before did not.
+    before = [round_ for round_ in trajectory.latest(PROBED_ROUNDS)[1:] if _asks(round_)]
+    if 2 * len(before) < PROBED_ROUNDS - 1 or not _says_nothing_new(newest, before):
         return 0
     asked: list[Round] = []
     others: list[Round] = []
@@ -62,6 +70,13 @@ def _asks(round_: Round) -> bool:
     return bool(round_.calls) and all(
         asks_in_words(call.name, call.arguments) for call in round_.calls
     )
+
+
+def _says_nothing_new(newest: Round, before: list[Round]) -> bool:
+    """Return whether a request begins with words of those before: a cheap test."""
+    said = " ".join(round_.arguments for round_ in before).lower()
+    words = newest.arguments[:PROBED_CHARS].lower().split()
+    return all(word.strip('",.:{}') in said for word in words)
 
 
 def _stale(rounds: list[Round]) -> list[bool]:

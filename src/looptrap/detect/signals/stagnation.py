@@ -119,14 +119,14 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
             if switches_before < switches:
                 pass  # the same outcome for another revision is batch work
             elif not same_calls and (
-                round_.failure in answered
-                if not age
-                else is_answered(round_, rounds[age - 1])
+                round_.failure in answered if not age else is_answered(round_, rounds[age - 1])
             ):
                 pass  # so is the same question about another item, if it is answered
             elif round_.is_poll or round_.is_step or round_.is_measurement:
                 weight += 1 / polls_per_repeat
-            elif round_.failure is None and _has_moved(round_, same_calls, changes_before == changes):
+            elif round_.failure is None and _has_moved(
+                round_, same_calls, changes_before == changes
+            ):
                 weight += 1 / polls_per_repeat  # a state that changes by itself, and back
             elif not is_first_since_change or is_replay:
                 weight += 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Turn, grep, read, shell
-from bench.loops.split_a.world import Code
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Turn, grep, read, shell
+from bench.loops.scenes.world import Code
 
 _TASKS = (
     "The {noun} page shows one entry too many. Please find out why in {file} and fix it.",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Run, Turn, edit, read, shell, write
-from bench.loops.split_a.scene import end, look_around, more, task
-from bench.loops.split_a.world import Code, hexes
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Run, Turn, edit, read, shell, write
+from bench.loops.scenes.scene import end, look_around, more, task
+from bench.loops.scenes.world import Code, hexes
 
 _FAILING = {
     "typescript": (

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from bench.loops.answer import read_answer
 from bench.loops.scenario import Scenario, Step
-from bench.loops.split_a import prompts, scenarios
-from bench.loops.split_a.cast import scenarios_of
+from bench.loops.scenes import prompts, scenarios
+from bench.loops.scenes.cast import scenarios_of
 
 
 @pytest.fixture(scope="module")

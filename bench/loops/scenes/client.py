@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from bench.loops.split_a import wording
-from bench.loops.split_a.run import Act
-from bench.loops.split_a.world import hexes, uuid
+from bench.loops.scenes import wording
+from bench.loops.scenes.run import Act
+from bench.loops.scenes.world import hexes, uuid
 
 
 def _plain(act: Act, _rng: Random, _at: float) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Act, Run, Turn
-from bench.loops.split_a.scene import end, more
-from bench.loops.split_a.world import CITIES, NOUNS, clock, person
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Act, Run, Turn
+from bench.loops.scenes.scene import end, more
+from bench.loops.scenes.world import CITIES, NOUNS, clock, person
 
 _BROWSER = "You are an AI agent designed to operate in an iterative loop to automate browser tasks."
 _Step = tuple[str, list[dict[str, object]], str, str]

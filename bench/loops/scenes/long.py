@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Act, Run, Turn, edit, grep, read, shell, write
-from bench.loops.split_a.scene import end, look_around, more, task
-from bench.loops.split_a.world import CITIES, NOUNS, Code, hexes, person
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Act, Run, Turn, edit, grep, read, shell, write
+from bench.loops.scenes.scene import end, look_around, more, task
+from bench.loops.scenes.world import CITIES, NOUNS, Code, hexes, person
 
 
 def _feature(rng: Random, code: Code, voice: Voice, count: int) -> list[Turn]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from bench.loops.scenario import Scenario, Step
-from bench.loops.split_a.client import CLIENTS, Client
-from bench.loops.split_a.run import Run, Turn
-from bench.loops.split_a.wire import Asked, Note, Setting, answer, body, path
-from bench.loops.split_a.world import hexes, uuid
+from bench.loops.scenes.client import CLIENTS, Client
+from bench.loops.scenes.run import Run, Turn
+from bench.loops.scenes.wire import Asked, Note, Setting, answer, body, path
+from bench.loops.scenes.world import hexes, uuid
 
 
 @dataclass(frozen=True, slots=True)

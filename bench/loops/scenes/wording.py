@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from bench.loops.split_a.run import Act
-from bench.loops.split_a.world import hexes
+from bench.loops.scenes.run import Act
+from bench.loops.scenes.world import hexes
 
 Args = dict[str, Any]
 

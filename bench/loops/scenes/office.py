@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Act, Run, Turn
-from bench.loops.split_a.scene import end, more
-from bench.loops.split_a.world import CITIES, NOUNS, address, clock, hexes, person
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Act, Run, Turn
+from bench.loops.scenes.scene import end, more
+from bench.loops.scenes.world import CITIES, NOUNS, address, clock, hexes, person
 
 _SYSTEM = "You are an assistant of the office. You can send messages and change the calendar."
 _SHOP = "You answer customers of a web shop. Look orders up; never promise what you cannot see."

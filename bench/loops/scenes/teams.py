@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Act, Run, Turn
-from bench.loops.split_a.scene import end, more
-from bench.loops.split_a.world import CITIES, NOUNS, PROJECTS, hexes, person
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Act, Run, Turn
+from bench.loops.scenes.scene import end, more
+from bench.loops.scenes.world import CITIES, NOUNS, PROJECTS, hexes, person
 
 _LEAD = "You lead a small team of agents. Delegate, then put their reports together."
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Act, Run, Turn
-from bench.loops.split_a.scene import end, more
-from bench.loops.split_a.world import NOUNS, clock, hexes, person
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Act, Run, Turn
+from bench.loops.scenes.scene import end, more
+from bench.loops.scenes.world import NOUNS, clock, hexes, person
 
 _SYSTEM = "You run the services of a small company. Use the tools. Report what you did."
 

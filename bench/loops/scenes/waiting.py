@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Act, Run, Turn, shell
-from bench.loops.split_a.scene import end, look_around, more
-from bench.loops.split_a.world import Code, clock, hexes, person
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Act, Run, Turn, shell
+from bench.loops.scenes.scene import end, look_around, more
+from bench.loops.scenes.world import Code, clock, hexes, person
 
 
 def pipeline(rng: Random) -> list[Run]:

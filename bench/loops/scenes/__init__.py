@@ -1,9 +1,9 @@
-"""The second test split of LoopBench, by an author who has not seen the detector."""
+"""Scenarios by a fourth author, who had not seen the detector."""
 
 from __future__ import annotations
 
 from bench.loops.scenario import Scenario
-from bench.loops.split_a import (
+from bench.loops.scenes import (
     circles,
     failures,
     long,
@@ -15,7 +15,7 @@ from bench.loops.split_a import (
     teams,
     waiting,
 )
-from bench.loops.split_a.cast import scenarios_of
+from bench.loops.scenes.cast import scenarios_of
 
 __all__ = ["scenarios"]
 
@@ -23,5 +23,5 @@ _MODULES = (failures, circles, waiting, operations, research, office, teams, scr
 
 
 def scenarios(seed: int = 0) -> list[Scenario]:
-    """Return all scenarios of the second test split."""
+    """Return all scenarios of this package."""
     return scenarios_of([plot for module in _MODULES for plot in module.PLOTS], seed)

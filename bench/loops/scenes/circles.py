@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.remark import Voice
-from bench.loops.split_a.run import Act, Run, Turn, edit, grep, read, shell
-from bench.loops.split_a.scene import end, look_around, more, task
-from bench.loops.split_a.world import Code, clock
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.remark import Voice
+from bench.loops.scenes.run import Act, Run, Turn, edit, grep, read, shell
+from bench.loops.scenes.scene import end, look_around, more, task
+from bench.loops.scenes.world import Code, clock
 
 
 def _stations(code: Code, which: int) -> list[tuple[str, Act]]:

@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 from random import Random
 
-from bench.loops.split_a.cast import Plot
-from bench.loops.split_a.run import Run, Turn
-from bench.loops.split_a.scene import more
-from bench.loops.split_a.world import CITIES, NOUNS, PROJECTS, clock, hexes, person, uuid
+from bench.loops.scenes.cast import Plot
+from bench.loops.scenes.run import Run, Turn
+from bench.loops.scenes.scene import more
+from bench.loops.scenes.world import CITIES, NOUNS, PROJECTS, clock, hexes, person, uuid
 
 
 def _alone(
