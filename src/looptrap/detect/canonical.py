@@ -149,8 +149,8 @@ _RESULT = re.compile(
     | (?P<trace> "(?: trace|served_by|etag|nonce|uptime(?:_\w{{1,12}})? )" \ ? : \ ?
                  (?: "[\w.:-]{{1,80}}" | \d+ (?: \.\d+ )? ) )
     | (?P<stamp> \s? ^ \W{{0,3}} (?: last\ )? (?: refreshed|updated|checked|fetched|retrieved
-                 |generated|as\ of ) (?: \ (?: at|on ) )? :? \ \d{{4}}-\d\d-\d\d [t\ ] [\d:.,]{{5,15}}
-                 (?: z|\ ?utc )? \W{{0,2}} $ )
+                 |generated|as\ of ) (?: \ (?: at|on ) )? :? \ \d{{4}}-\d\d-\d\d [t\ ]
+                 [\d:.,]{{5,15}} (?: z|\ ?utc )? \W{{0,2}} $ )
     | (?P<file> \b full\ output\ (?: (?: has\ been|was|is )\  )?
                 (?: saved|stored|written|available|see ) (?: \ (?: to|at|in ) )? :? \  \S+
               | \b (?: complete|full )\ log (?: \ of\ this\ run )? \ (?: is|can\ be\ found )
