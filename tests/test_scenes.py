@@ -1,4 +1,4 @@
-"""LoopBench's second test split: its requests are as the APIs and agents would have them."""
+"""LoopBench's scenes: its requests are as the APIs and agents would have them."""
 
 from __future__ import annotations
 
