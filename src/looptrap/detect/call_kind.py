@@ -129,7 +129,8 @@ def hands_over(name: str) -> bool:
 
 def asks_in_words(name: str, arguments: str) -> bool:
     """Return whether a call asks a search or another agent for something, in words."""
-    return not _ASKS.isdisjoint(words_of(name)) or _verb_of(name, arguments) in _SEARCHES
+    verb = _verb_of(name, arguments)
+    return verb in _SEARCHES or (verb not in _LOOKS and not _ASKS.isdisjoint(words_of(name)))
 
 
 def adds_something(name: str, arguments: str) -> bool:

@@ -67,8 +67,10 @@ def count_without_news(trajectory: Trajectory) -> int:
 
 
 def _asks(round_: Round) -> bool:
-    return bool(round_.calls) and all(
-        asks_in_words(call.name, call.arguments) for call in round_.calls
+    return (
+        bool(round_.calls)
+        and not round_.is_poll
+        and all(asks_in_words(call.name, call.arguments) for call in round_.calls)
     )
 
 
