@@ -1,6 +1,6 @@
 """What loop detectors do on loops across requests, and on honest runs like them.
 
-python -m bench.loops [--seed N] [--split dev|test] [--kind KIND] [--list] [--detector DETECTOR]
+python -m bench.loops [--seed N] [--split SPLIT] [--kind KIND] [--list] [--detector DETECTOR]
 python -m bench.loops --compare [--detector DETECTOR] [--packages PATH] [--processes N]
 
 Without --detector it is Looptrap's default preset. A detector is `module:attribute` or a URL.
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
-from bench.loops import across, held_out, prompts, tales, visible
+from bench.loops import across, held_out, prompts, scenes, tales, visible
 from bench.loops.compare import Entrants, judge_all
 from bench.loops.detector import DetectorError, load_detector
 from bench.loops.packages import ENVIRONMENT, usable
@@ -24,7 +24,7 @@ from bench.loops.rules import presets
 from bench.loops.scenario import Played, Scenario, ask
 from bench.loops.score import scores_of
 
-MODULES = (across, prompts, visible, tales)
+MODULES = (across, prompts, visible, tales, scenes)
 """Where the scenarios of the split `dev` come from: each has `scenarios(seed)`."""
 
 

@@ -305,3 +305,26 @@ def test_hostile_prompts_take_little_time(text):
     for _ in range(20):
         without_envelope(text)
     assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "inner"),
+    [
+        ("[run 3 at 2026-11-15T10:00:03Z] Write the notes.", "Write the notes."),
+        ("[request 2, 2026-11-15T10:00:05Z] Write the notes.", "Write the notes."),
+        ("message 448ef89178f9227c, delivery 4\nWrite the notes.", "Write the notes."),
+        (
+            "Job c2b5fccf-88dd-7b35-eedc-79282475e959, queued 2026-11-15T10:00:00Z\n"
+            "Write the notes.",
+            "Write the notes.",
+        ),
+        ("Order 448ef89178f9227c, 2026-11-15T10:00:00Z\nShip.", None),
+        (
+            "Job c2b5fccf-88dd-7b35-eedc-79282475e959, queued 2026-11-15T10:00:00Z\nIs it done?",
+            None,
+        ),
+        ("[run 3 of 9] Write the notes.", None),
+    ],
+)
+def test_what_a_queue_writes_before_a_prompt_is_an_envelope(text, inner):
+    assert without_envelope(text) == (text if inner is None else inner)

@@ -24,8 +24,15 @@ _ALTERS = frozenset(
     " allocate register approve reject grant revoke attach detach claim close merge deploy".split()
 )
 _ADDS = frozenset("create insert append add book".split())
-_SENDS = frozenset("send post upload create publish submit notify".split())
-"""What leaves the agent: doing it again is doing it twice, whatever receipt comes back."""
+_SENDS = frozenset(
+    "send post upload create publish submit notify update set put save schedule"
+    " register assign reserve book pay refund apply".split()
+)
+"""What leaves the agent, or is set: the same again is a repeat, whatever receipt comes back."""
+_HANDS_OVER = frozenset("transfer handoff handover escalate route".split())
+_ASKS = _HANDS_OVER | frozenset(
+    "task agent subagent delegate ask question coworker consult".split()
+)
 _SEARCHES = frozenset("search find lookup grep".split())
 _ACTS = frozenset("click type fill press keypress tap swipe drag select navigate goto".split())
 """Actions on a page or a screen."""
@@ -113,6 +120,17 @@ def name_with_action(name: str, arguments: str) -> str:
     """Return a tool's name, with what a tool with several functions is told to do."""
     action = _ACTION.search(arguments[:MAX_ARGUMENT_CHARS])
     return name if action is None else f"{name} {action[1] or action[2]}"
+
+
+def hands_over(name: str) -> bool:
+    """Return whether a tool hands the conversation over to another agent."""
+    return not _HANDS_OVER.isdisjoint(words_of(name))
+
+
+def asks_in_words(name: str, arguments: str) -> bool:
+    """Return whether a call asks a search or another agent for something, in words."""
+    verb = _verb_of(name, arguments)
+    return verb in _SEARCHES or (verb not in _LOOKS and not _ASKS.isdisjoint(words_of(name)))
 
 
 def adds_something(name: str, arguments: str) -> bool:

@@ -50,11 +50,11 @@ _ORDERED = frozenset(
 """Commands for which the order of flags means something."""
 
 _WORDS = re.compile(r"\w+(?: \w+)+", re.ASCII)
-_OPERATORS = frozenset(
-    "AND OR NOT NEAR select insert update delete with show explain match"
-    " SELECT INSERT UPDATE DELETE WITH SHOW EXPLAIN MATCH".split()
-)
-"""Words that make a query of a language, in which the order means something."""
+_OPERATORS = frozenset("AND OR NOT NEAR".split())
+_LANGUAGE_VERBS = frozenset("select insert update delete with show explain match".split())
+_LANGUAGE_WORDS = frozenset("from into set where values as return join tables".split())
+"""Words that make a query of a language, in which the order means something: a verb at its
+beginning, and another one after it."""
 
 
 def without_explanation(arguments: str) -> str:
@@ -87,8 +87,12 @@ def spelling(arguments: str) -> str:
     # Most calls run no command, or one without anything that could be spelt in another way.
     if '"command":' in arguments or '"cmd":' in arguments:
         return _spelled(arguments) if _may_differ(arguments) else arguments
-    has_query = 'query":"' in arguments or '"q":"' in arguments or 'search_term":"' in arguments
-    return _spelled(arguments) if has_query else arguments
+    return _spelled(arguments) if holds_query(arguments) else arguments
+
+
+def holds_query(arguments: str) -> bool:
+    """Return whether arguments hold words to search for."""
+    return 'query":"' in arguments or '"q":"' in arguments or 'search_term":"' in arguments
 
 
 def _may_differ(text: str) -> bool:
@@ -222,5 +226,8 @@ def _spelled_query(query: str) -> str:
         return text
     words = text.split()
     if not _OPERATORS.isdisjoint(words) or sum(map(str.isdigit, words)) > 1:
+        return text
+    lowered = text.lower().split()
+    if lowered[0] in _LANGUAGE_VERBS and not _LANGUAGE_WORDS.isdisjoint(lowered):
         return text
     return " ".join(sorted(words))

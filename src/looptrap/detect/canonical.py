@@ -145,12 +145,18 @@ _RESULT = re.compile(
     | (?P<receipt> \b (?: receipt (?: [\ _-]? (?: id|no|number ) )? | pids ) \b
                    ["']? \ ? [:=\#] [\ \#\[]{{0,2}} ["']? [a-z-]{{0,12}} \d [0-9a-z-]{{0,63}}
                    (?: ,\ ? \d+ ){{0,16}} )
+    | (?P<cell> \A \[ \d{{1,6}} \] (?=[\ \n]) | \b (?: in|out|cell ) \ ? \[ \d{{1,6}} \] )
+    | (?P<trace> "(?: trace|served_by|etag|nonce|uptime(?:_\w{{1,12}})? )" \ ? : \ ?
+                 (?: "[\w.:-]{{1,80}}" | \d+ (?: \.\d+ )? ) )
+    | (?P<stamp> \s? ^ \W{{0,3}} (?: last\ )? (?: refreshed|updated|checked|fetched|retrieved
+                 |generated|as\ of ) (?: \ (?: at|on ) )? :? \ \d{{4}}-\d\d-\d\d [t\ ]
+                 [\d:.,]{{5,15}} (?: z|\ ?utc )? \W{{0,2}} $ )
     | (?P<file> \b full\ output\ (?: (?: has\ been|was|is )\  )?
                 (?: saved|stored|written|available|see ) (?: \ (?: to|at|in ) )? :? \  \S+
               | \b (?: complete|full )\ log (?: \ of\ this\ run )? \ (?: is|can\ be\ found )
                 \ (?: at|in ) :? \  \S*/\S+ )
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 _VOLATILE = re.compile(
     rf"""
@@ -163,7 +169,9 @@ _VOLATILE = re.compile(
 
 _GOAL = re.compile(r"\s?(?:/\s?\d|%|of \d|left\b|remain|to go\b|until\b)", re.IGNORECASE)
 _COUNTDOWN = re.compile(r"(?:remaining|left|eta|countdown)\W{1,4}\Z", re.IGNORECASE)
-_PLACEHOLDERS = re.compile(r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|receipt|file)>")
+_PLACEHOLDERS = re.compile(
+    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|receipt|file|cell|trace)>"
+)
 _FRAME = re.compile(
     r"\[(?:The )?command [\w ]{4,24}(?:code|status) -?\d{1,5}\.?\]"
     r"|<returncode>-?\d{1,5}</returncode>|</?(?:output|stdout|stderr|result)>"
@@ -206,6 +214,8 @@ def is_all_volatile(text: str) -> bool:
 
 
 def _kind(match: re.Match[str]) -> str:
+    if match.lastgroup == "stamp":
+        return ""
     return match[0] if match.lastgroup == "part" else f"<{match.lastgroup}>"
 
 

@@ -11,7 +11,9 @@ _CORE = frozenset(
     appreciate appreciated glad happy delighted honoured honored care wishes regards likewise luck
     success gracias adiós adios danke gern
     gerne tschüss wiedersehen merci revoir journée obrigado obrigada grazie prego
-    arrivederci""".split()
+    arrivederci dank dankjewel bedankt graag gedaan tack takk tak kiitos dziękuję proszę widzenia
+    pozdrawiam děkuji ďakujem köszönöm mulțumesc teşekkürler teşekkür rica спасибо благодарю
+    пожалуйста свидания дякую ευχαριστώ shukran terima kasih cảm""".split()
 )
 """Each courtesy has one of these words …"""
 
@@ -41,9 +43,26 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _DIGIT = re.compile(r"\d")
 
 
+_NAME = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]+")
+"""A name, or the like, inside a sentence."""
+_CORE_UNSPACED = re.compile(
+    "谢谢|感谢|不客气|再见|祝你|祝您|ありがと|どういたし|失礼します|お疲れ|감사|천만에|안녕히|고마"
+)
+MAX_UNSPACED_CHARS = 60
+MIN_KNOWN_SHARE = 0.8
+"""Share of its words by which a text is known as a courtesy: the rest names somebody."""
+
+
 def is_courtesy(text: str) -> bool:
     """Return whether a text is nothing but a courtesy."""
     if not text or len(text) > MAX_COURTESY_CHARS or _DIGIT.search(text) is not None:
         return False
-    words = set(_WORD.findall(text.lower().replace("’", "'")))
-    return not words.isdisjoint(_CORE) and words <= _COURTEOUS
+    if "?" in text or "\uff1f" in text:
+        return False
+    if not text.isascii() and _CORE_UNSPACED.search(text) is not None:
+        return len(text) <= MAX_UNSPACED_CHARS
+    names = {name.lower() for name in _NAME.findall(text)}
+    words = set(_WORD.findall(text.lower().replace("’", "'"))) - names
+    if words.isdisjoint(_CORE):
+        return False
+    return len(words & _COURTEOUS) >= MIN_KNOWN_SHARE * len(words)

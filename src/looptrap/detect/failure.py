@@ -22,12 +22,14 @@ _FAILURE = re.compile(
     r"|missing|panic|forbidden|unauthori[sz]ed|err!)(?![\w/\\-]|\.\w|\s?=)"
     r"|[a-z](?:error|exception)(?=:|$|\s)|error(?=:)|exception(?=:)|traceback"
     r"|unrecogni[sz]ed|not found|no such|\bcannot\b|can't|could not|couldn't"
-    r"|unable to|timed out|time-?out|unexpected|mismatch|aborted|no module named"
+    r"|temporarily unavailable|unable to|timed out|time-?out"
+    r"|unexpected|mismatch|aborted|no module named"
     r"|non-?zero (?:exit|status)"
     r"|not (?:an? )?(?:defined|allowed|authori[sz]ed|permitted|supported|valid|recogni[sz]ed|exist"
     r"|available|unique|been read)"
     r"|does not|doesn't|don't exist|did not (?:appear|match|contain|exist|find)"
     r"|must be|no replacement|no changes (?:to|were) ma"
+    r"|</?[a-z_-]{0,24}error[a-z_-]{0,24}>"
     r"|[\"'](?:success|ok|succeeded)[\"']: ?false|\bsuccess ?= ?false|is_?error[\"']?: ?true"
     r"|http[/\d. ]{1,6}[45]\d\d\b|status(?: code)?\W{1,3}[45]\d\d\b"
     r"|\b(?:fehler|erreur|errore|fallo)\b|nicht gefunden|introuvable|no se (?:pudo|encontr)"
@@ -35,7 +37,7 @@ _FAILURE = re.compile(
 )
 """Matched against lower case: twice as fast as a pattern that ignores case."""
 _STEMS = tuple(
-    "err|exception|fail|fatal|denied|refused|invalid|undefined|missing|panic|forbidden|unauthori"
+    "err|exception|unavailable|fail|fatal|denied|refused|invalid|undefined|missing|panic|forbidden|unauthori"
     "|traceback|unrecogni|not |could not|does not|no such|cannot|can't|couldn't|doesn't|don't exist"
     "|unable to|timed out|timeout|time-out|unexpected|mismatch|aborted|no module|zero exit"
     "|zero status|must be|no replacement|no changes|: false|:false|=false|= false|http|status"
@@ -205,6 +207,33 @@ def is_empty_result(text: str) -> bool:
 def is_success_report(text: str) -> bool:
     """Return whether a result that is no failure reports a successful check or build."""
     return _SUCCESS.search(_ends(text)) is not None
+
+
+_TAKEN = re.compile(
+    r"\btaken\b|\boccupied\b|\bconflict|\bsold out\b|\bfully booked\b|\bno (?:free|open) \w+"
+)
+_ABSENT = re.compile(r"\bno such\b|\bnot found\b|n.t exist|\bnot exist|\b404\b")
+
+
+def denies_item(failure: str) -> bool:
+    """Return whether a failure is an answer about what was asked for: there is no such file, the
+    hour is taken. Another one may do."""
+    if is_taken(failure):
+        return True
+    return _ABSENT.search(failure) is not None and "command not found" not in failure
+
+
+def is_taken(failure: str) -> bool:
+    """Return whether a failure says that what was asked for is taken."""
+    return _TAKEN.search(failure) is not None
+
+
+_NOT_ONE = re.compile(r"\b(?:no|0|zero) (?:[\w-]+ ){0,2}(?:[a-z]+s|left|found|remaining)\b")
+
+
+def finds_nothing(text: str) -> bool:
+    """Return whether what a check says is that it found none: `0 broken links`."""
+    return len(text) <= SHORT_RESULT_CHARS and _NOT_ONE.search(text.lower()) is not None
 
 
 def is_check(request: str) -> bool:

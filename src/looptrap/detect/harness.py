@@ -157,6 +157,8 @@ class TurnStarts:
 
     # Most calls change few of these: what is set in the class costs nothing.
     has_grown: HasGrown | None = None
+    are_ignored = False
+    """Whether rounds are read beyond where a turn begins."""
     has_repeats = False
     """Whether a user's message comes back in what was read so far."""
     has_other_form = False
@@ -191,7 +193,7 @@ class TurnStarts:
 
     def is_start(self, index: int, message: Message) -> bool:
         """Return whether a message, at this place of the request, begins a turn."""
-        if not self._may_begin(message):
+        if self.are_ignored or not self._may_begin(message):
             return False
         if not self._is_harness(index, message):
             return True
@@ -217,7 +219,7 @@ class TurnStarts:
 
     def may_continue(self, index: int) -> bool:
         """Return, without decoding it, whether a long message may be a harness's."""
-        if self._texts or may_come_back(self._call, index):
+        if self.are_ignored or self._texts or may_come_back(self._call, index):
             return True
         return index >= FIRST_ANSWERED and may_be_harness_message(self._call.raws[index])
 

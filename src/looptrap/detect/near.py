@@ -67,8 +67,19 @@ _ITEM = rf"""
 _ITEMS = rf"{_ITEM}(?:(?:,|;|\ at|\ on|\ -|\ \|)?\ (?:{_ITEM}|{_STAMP}|{_CLOCK})){{0,3}}"
 _ID = r"""(?:req|request|trace|correlation)[-_]
     (?=[0-9-]{0,64}[a-z])(?=[a-z-]{0,64}\d)[0-9a-z-]{4,64}"""
+_MACHINE = r"""(?:request|run|job|task|batch|message|delivery|call|trace|span|correlation|attempt
+    |retry|try|turn|event|execution|invocation|queued|enqueued|scheduled|sent|received|created|generated|at
+    |time|timestamp|session|nonce)(?:\ (?:id|no\.?|number|at))?"""
+_TOKEN = r"""(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[0-9]{0,40}[a-f])[0-9a-f]{12,40})"""
+_COUNTER = r"\d{1,6}(?:\ ?(?:/|of)\ ?\d{1,6})?"
+_PART = rf"(?:{_MACHINE}[\ :=\#]{{1,3}})?(?:{_STAMP}|{_TOKEN}|{_COUNTER})"
+_PARTS = rf"""(?={_MACHINE}[\ :=\#])(?=[^\])>\n]{{0,100}}?(?:{_STAMP}|{_TOKEN}))
+    {_PART}(?:(?:,|;|\ at|\ on|\ -|\ \|)?\ {_PART}){{0,4}}"""
+"""Labels of what a queue or a harness counts, with at least one time or long id among them."""
 _LEADING = re.compile(
-    rf"""\s{{0,4}} (?: [\[(<] \s? (?:{_ITEMS}|{_STAMP}) \s? [\])>] [\s:.,;-]{{0,4}}
+    rf"""\s{{0,4}} (?: [\[(<] \s? {_PARTS} \s? [\])>] [\s:.,;-]{{0,4}}
+                    | {_PARTS} \s{{0,2}} \n \s{{0,4}}
+                    | [\[(<] \s? (?:{_ITEMS}|{_STAMP}) \s? [\])>] [\s:.,;-]{{0,4}}
                     | {_ITEMS} (?: \s?[:.;|\n] | ,\s | \s[-–—]{{1,2}}\s ) \s{{0,4}}
                     | {_STAMP} [\s:,-]{{1,4}} )""",
     re.IGNORECASE | re.VERBOSE,

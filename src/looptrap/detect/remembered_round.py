@@ -21,19 +21,27 @@ from looptrap.detect.call_kind import (
     is_screen_action,
     is_step,
     measures,
+    searches,
     sends_something,
     switches_subject,
 )
-from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import join, mask_result
 from looptrap.detect.failure import (
+    denies_item,
     failure_of,
     is_check,
     is_empty_result,
     is_success_report,
     is_test_report,
 )
-from looptrap.detect.round import MAX_QUERY_CHARS, Round, plain_result, receipt
+from looptrap.detect.round import (
+    MAX_QUERY_CHARS,
+    MIN_HITS_CHARS,
+    Round,
+    call_spelling,
+    plain_result,
+    receipt,
+)
 from looptrap.detect.similarity import gist_of_result, is_similar
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
@@ -88,6 +96,10 @@ class Trait(IntFlag):
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024
+    DENIED = 33554432
+    """Its failure is about what was asked for: another thing may be there."""
+    HITS = 16777216
+    """It searched for something, and found some."""
     UNKNOWN_TOOL = 2048
     APPENDED = 4096
     """It repeats the call before, which adds the same to its result."""
@@ -203,7 +215,8 @@ class RememberedRound(Round):
         self.switches_subject = bool(traits & Trait.SWITCH)
         self.is_check = bool(traits & Trait.CHECK)
         self.is_measurement = bool(traits & Trait.MEASUREMENT)
-        self.has_hits = self.is_screen_action = bool(traits & Trait.SCREEN)
+        self.is_screen_action = bool(traits & Trait.SCREEN)
+        self.has_hits = bool(traits & (Trait.SCREEN | Trait.HITS))
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
         after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
         self.begins_segment = after == Trait.AFTER_COMPACTION
@@ -232,12 +245,17 @@ class RememberedRound(Round):
         return bool((self.record.traits | _record(other).traits) & Trait.APPENDED)
 
     def has_same_hits(self, other: Round) -> bool:
-        """Return whether both acted on a screen, and changed nothing."""
+        """Return whether both searched and found the same, or acted and changed nothing."""
         return self.has_hits and other.has_hits and self.has_same_result(other)
 
     def shows_same_screen(self, other: Round) -> bool:
         """Return whether the same action led to the same screen; counters are not known."""
-        return self.signature == other.signature and self.has_same_hits(other)
+        return (
+            self.signature == other.signature
+            and self.is_screen_action
+            and other.is_screen_action
+            and self.has_same_result(other)
+        )
 
     def says_like(self, other: Round) -> bool:
         """Return whether both only say something, and say almost the same."""
@@ -308,7 +326,7 @@ class RoundDigester:
 
     def call_signature(self, call: ToolCall) -> bytes:
         """Return the digest of one call; that of a round with no other."""
-        return self.digest(join(("s", call.name, spelling(call.arguments))))[:6]
+        return self.digest(join(("s", call.name, call_spelling(call))))[:6]
 
     def names(self, names: frozenset[str]) -> bytes:
         """Return the digest of a set of tools."""
@@ -386,6 +404,8 @@ class RoundDigester:
             | (Trait.CHECK if has_calls and round_.is_check else 0)
             | (Trait.SWITCH if round_.switches_subject else 0)
             | (Trait.SEARCH if round_.is_search else 0)
+            | (Trait.DENIED if failure is not None and denies_item(failure) else 0)
+            | (Trait.HITS if has_calls and round_.has_hits else 0)
             | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
         )
         if before is not None and has_calls and before.signature == round_.signature:
@@ -460,6 +480,7 @@ class RoundDigester:
             | (Trait.MEASUREMENT if all(measures(*one) for one in requests) else 0)
             | (Trait.SWITCH if any(switches_subject(text) for _, text in requests) else 0)
             | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
+            | (Trait.HITS if all(searches(*one) for one in requests) else 0)
         )
         return RoundRecord(
             link=link[:4],
@@ -487,6 +508,7 @@ class RoundDigester:
         if failure is not None:
             traits &= ~(Trait.MADE_CHANGE | Trait.MADE_ADDITION | Trait.STEP | Trait.SWITCH)
             traits |= Trait.FAILED | (Trait.REPORT if is_test_report(failure) else 0)
+            traits |= Trait.DENIED if denies_item(failure) else 0
         elif is_poll(frozenset(), "", text) and Trait.MADE_CHANGE not in traits:
             traits |= Trait.POLL
         if is_deferred(text):
@@ -495,6 +517,8 @@ class RoundDigester:
             traits &= ~Trait.STEP
         if failure is not None or not is_screen_action(frozenset(), text):
             traits &= ~Trait.SCREEN
+        if failure is not None or len(text) < MIN_HITS_CHARS:
+            traits &= ~Trait.HITS
         if mask_result(text) == text:
             traits &= ~Trait.MEASUREMENT
         if is_empty:
@@ -525,7 +549,7 @@ class LocalRoundDigester(RoundDigester):
 
     def call_signature(self, call: ToolCall) -> bytes:
         """Return the hash of one call; that of a round with no other."""
-        return _hashed((call.name, spelling(call.arguments)))[:6]
+        return _hashed((call.name, call_spelling(call)))[:6]
 
     def result(self, text: str) -> bytes:
         """Return the hash of the exact result."""

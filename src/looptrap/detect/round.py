@@ -11,6 +11,7 @@ from msgspec import Raw
 from looptrap.detect.call_kind import (
     adds_something,
     changes_something,
+    hands_over,
     is_deferred,
     is_note,
     is_poll,
@@ -29,6 +30,7 @@ from looptrap.detect.failure import (
     FIELD_MARK,
     failure_of,
     fields_of,
+    finds_nothing,
     is_check,
     is_echo,
     is_empty_result,
@@ -43,6 +45,7 @@ from looptrap.detect.similarity import (
     is_same_screen,
     is_similar,
     shares_most_words,
+    without_scores,
 )
 from looptrap.dialect.content import decode_or_none
 from looptrap.dialect.model import Message, ToolCall, ToolResult
@@ -55,6 +58,16 @@ def without_nudge(text: str) -> str:
     """Return a text without the nudge at its end."""
     start = text.find(NUDGE_MARK)
     return text if start < 0 else text[:start].rstrip()
+
+
+def call_spelling(call: ToolCall) -> str:
+    """Return the arguments of a call in one spelling; where it hands over, without the reason."""
+    if hands_over(call.name):
+        return _REASON.sub("", call.arguments)
+    return spelling(call.arguments)
+
+
+_REASON = re.compile(r'"(?:reason|message|summary|context|note|instructions?)":"(?:[^"\\]|\\.)*",?')
 
 
 def receipt(text: str) -> str:
@@ -136,11 +149,17 @@ MAX_TALK_CHARS, MAX_TALK_WORDS = 600, 32
 MIN_HITS_CHARS = 200
 """Fewer characters are no list of hits."""
 
+MIN_HITS_START = 80
+"""First characters in which the same hits are equal."""
+
 MAX_SCREEN_CHARS = 8_000
 """Pages are compared by this many first characters."""
 
 MAX_RECEIPT_CHARS = 400
 """Longer results are content."""
+
+MAX_NOISE_CHARS = 40
+"""Characters by which equal results may differ in length: a line may say when it was made."""
 
 MAX_RESULT_CHARS = 65_536
 """Results are compared by this many first characters, and by their length."""
@@ -302,12 +321,12 @@ class Round:
     @cached_field
     def signature(self) -> Hashable:
         """What equal calls have in common: names and arguments, without order or duplicates."""
-        return frozenset((call.name, spelling(call.arguments)) for call in self.calls)
+        return frozenset((call.name, call_spelling(call)) for call in self.calls)
 
     @property
     def signature_texts(self) -> list[str]:
         """The same as texts, sorted."""
-        pairs = sorted({(call.name, spelling(call.arguments)) for call in self.calls})
+        pairs = sorted({(call.name, call_spelling(call)) for call in self.calls})
         return [text for pair in pairs for text in pair]
 
     @cached_field
@@ -344,7 +363,7 @@ class Round:
             return "" if only is None else only.text
         pairs = zip(self.calls, self.results, strict=True)
         found = sorted(
-            (call.name, spelling(call.arguments), result.text) for call, result in pairs if result
+            (call.name, call_spelling(call), result.text) for call, result in pairs if result
         )
         return "\n".join(dict.fromkeys(text for _, _, text in found))
 
@@ -402,7 +421,9 @@ class Round:
         """Whether it reports success; a check may do so by returning nothing."""
         if self.is_empty:
             return is_check(f"{' '.join(self.names)} {self.arguments}")
-        return self.failure is None and is_success_report(self.result)
+        if self.failure is not None:
+            return False
+        return is_success_report(self.result) or (self.is_check and finds_nothing(self.result))
 
     @cached_field
     def made_change(self) -> bool:
@@ -492,7 +513,7 @@ class Round:
         if text == other_text:
             return True
         # Volatile tokens hardly change the length: in most cases this saves the comparison.
-        if abs(len(text) - len(other_text)) > 16 + len(text) // 16:
+        if abs(len(text) - len(other_text)) > MAX_NOISE_CHARS + len(text) // 16:
             return False
         are_failures = self.failure is not None and other.failure is not None
         text, other_text = text[:MAX_RESULT_CHARS], other_text[:MAX_RESULT_CHARS]
@@ -552,7 +573,14 @@ class Round:
         """Return whether calls and results are equal; receipts of what was sent may differ."""
         if self.signature != other.signature:
             return False
-        return self.has_same_result(other) or self.is_sent_again(other)
+        if self.has_same_result(other) or self.is_sent_again(other):
+            return True
+        return self.is_screen_action and other.is_screen_action and self._logs_only_more(other)
+
+    def _logs_only_more(self, other: Round) -> bool:
+        """Return whether the same page came back, apart from times in what it logs."""
+        texts = (self.result[:MAX_SCREEN_CHARS], other.result[:MAX_SCREEN_CHARS])
+        return is_same_screen(*texts, counters=0)
 
     def is_sent_again(self, other: Round) -> bool:
         """Return whether the same was sent twice: only the receipts differ."""
@@ -565,8 +593,11 @@ class Round:
             and self.has_hits
             and other.has_hits
             # Hits that begin differently are others: comparing them whole would take long.
-            and self.result[:MIN_HITS_CHARS] == other.result[:MIN_HITS_CHARS]
-            and self.has_same_result(other)
+            and self.result[:MIN_HITS_START] == other.result[:MIN_HITS_START]
+            and (
+                self.has_same_result(other)
+                or without_scores(self.result) == without_scores(other.result)
+            )
         )
 
     def shows_same_screen(self, other: Round) -> bool:

@@ -86,7 +86,7 @@ MAX_COUNTER_LINES = 2
 _DIGITS = re.compile(r"\d+")
 
 
-def is_same_screen(left: str, right: str) -> bool:
+def is_same_screen(left: str, right: str, counters: int = MAX_COUNTER_LINES) -> bool:
     """Return whether two pages differ at most in what they log, and in a counter or two."""
     left_lines, right_lines = (
         [line for line in text.splitlines() if _CONSOLE.search(line[:200]) is None]
@@ -95,10 +95,21 @@ def is_same_screen(left: str, right: str) -> bool:
     if len(left_lines) != len(right_lines):
         return False
     pairs = zip(left_lines, right_lines, strict=True)
-    different = list(islice((pair for pair in pairs if pair[0] != pair[1]), MAX_COUNTER_LINES + 1))
-    return len(different) <= MAX_COUNTER_LINES and all(
+    different = list(islice((pair for pair in pairs if pair[0] != pair[1]), counters + 1))
+    return len(different) <= counters and all(
         _DIGITS.sub("#", a) == _DIGITS.sub("#", b) for a, b in different
     )
+
+
+_SCORE = re.compile(
+    r'"(?:score|relevance|similarity|distance|_score)": ?-?\d+(?:\.\d+)?'
+    r'|"(?:response_time|took)": ?\d+(?:\.\d+)?'
+)
+
+
+def without_scores(text: str) -> str:
+    """Return the hits of a search without how well each fits."""
+    return mask_result(_SCORE.sub("#", text))
 
 
 def gist_of_result(text: str, is_failure: bool) -> bytes:

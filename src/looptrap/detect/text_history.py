@@ -37,7 +37,6 @@ _FIELD = re.compile(
 )
 _NEXT_STEP = "next_t"
 """Of `next_thought`, `next_tool_name` and `next_tool_calls`: what is asked for."""
-_ASKED = "\n\nRespond with"
 _STEP_LABELS = frozenset(("thought", "action", "action input", "observation"))
 
 
@@ -115,6 +114,13 @@ def _labelled_steps(text: str, labels: Sequence[re.Match[str]], end: int) -> Ite
             tool = arguments = ""
 
 
+def _without_request(text: str) -> str:
+    """Return the latest observation without what asks for the next step behind it."""
+    asked = text.find(_NEXT_STEP)
+    start = text.rfind("\n\n", 0, max(asked, 0))
+    return text if asked < 0 or start < 0 else text[:start]
+
+
 def _field_steps(text: str) -> Iterator[TextStep]:
     """Yield the steps of numbered fields; those before the numbers begin again are examples."""
     fields = list(_FIELD.finditer(text))
@@ -132,7 +138,7 @@ def _field_steps(text: str) -> Iterator[TextStep]:
             step = {}
         value = text[field.end() : until]
         if until == len(text):
-            value = value.partition(_ASKED)[0]
+            value = _without_request(value)
         step[kind] = value.strip().removesuffix(f"</{kind}_{number}>").rstrip()
         if kind == "observation" and ("tool_name" in step or "tool_calls" in step):
             arguments = step.get("tool_args", step.get("tool_calls", ""))

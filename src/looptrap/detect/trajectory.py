@@ -9,7 +9,7 @@ from sys import maxsize
 
 from msgspec import Raw
 
-from looptrap.detect.call_spelling import without_explanation
+from looptrap.detect.call_spelling import holds_query, without_explanation
 from looptrap.detect.canonical import join, stands_twice
 from looptrap.detect.edit_chat import EditChat
 from looptrap.detect.harness import (
@@ -57,6 +57,7 @@ _PLAIN_PIECE = re.compile(r"[A-Za-z0-9 _.:=,-]{12,24}")
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:=,-]+")
 """What JSON never escapes, however deeply it is nested."""
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_.:=-]+")
 
 MAX_IDS = 8
 """Latest results of a turn by which it is known to have grown."""
@@ -111,7 +112,9 @@ class Trajectory:
         if self.newest is None:
             return True
         arguments = without_explanation(self.newest.arguments)
-        longest = max(_PLAIN.findall(arguments), key=len, default="")
+        # The words of a query may come again in another order.
+        pattern = _PLAIN_WORD if holds_query(arguments) else _PLAIN
+        longest = max(pattern.findall(arguments), key=len, default="")
         needle = longest[:MAX_NEEDLE_CHARS].encode()
         if len(needle) < MIN_NEEDLE_CHARS:
             return False
@@ -139,15 +142,15 @@ class Trajectory:
         piece = bytes(raws[-1])[size // 2 : size // 2 + MAX_NEEDLE_CHARS]
         return any(piece in bytes(raw) for raw in alike)
 
-    def may_have_said(self, text: str) -> bool:
-        """Return whether the latest text of the agent may stand in the messages before, too.
+    def may_have_said(self, text: str, messages: int = MAX_SAYING_MESSAGES) -> bool:
+        """Return whether a latest text, of the agent or a tool, may stand in messages before, too.
 
         A plain piece of it is searched for, without decoding them.
         """
         found = _PLAIN_PIECE.search(text)
         if found is None:
             return True
-        searched = self._call.raws[-MAX_SAYING_MESSAGES:]
+        searched = self._call.raws[-messages:]
         return stands_twice(found[0].encode(), b"".join(searched))
 
     restarts = 0
@@ -192,6 +195,12 @@ class Trajectory:
             count += 1
         return self._rounds[:count]
 
+    def latest_of_all_turns(self, limit: int) -> list[Round]:
+        """Return up to `limit` rounds, the latest first, whatever a user said between them."""
+        whole = Trajectory(self._call, limit)
+        whole.starts.are_ignored = True
+        return whole.latest(limit)
+
     def since_change(self, limit: int) -> list[Round]:
         """Return up to `limit` rounds since the last progress, the latest first.
 
@@ -233,6 +242,10 @@ class RunTrajectory(Trajectory):
         begins = next((age for age, one in enumerate(self.all_rounds) if one.begins_segment), None)
         self._rounds = list(self.all_rounds[: None if begins is None else begins + 1])
 
+    def latest_of_all_turns(self, limit: int) -> list[Round]:
+        """Return those that are remembered: they end where a user spoke."""
+        return self.latest(limit)
+
     def count_shown(self, limit: int) -> int:
         """Return how many rounds the request shows itself, at most `limit`."""
         if self._call.chain:
@@ -265,6 +278,21 @@ class RunTrajectory(Trajectory):
     def count_calls(self, exact_rounds: int) -> tuple[int, int]:  # noqa: ARG002 - all are exact
         """Return the tool calls of the run, and the rounds that are remembered."""
         return self.records[-1].total_calls, len(self._rounds)
+
+
+def since_other_result(rounds: list[Round]) -> list[Round]:
+    """Return the rounds since the latest call had another result, which was new: a state that
+    changes, such as alerts that come and go, is progress.
+    """
+    latest = rounds[0]
+    for age, round_ in enumerate(rounds[1:], 1):
+        if (
+            round_.signature == latest.signature
+            and not round_.repeats(latest)
+            and _has_new_result(round_, rounds[age + 1 :])
+        ):
+            return rounds[:age]
+    return rounds
 
 
 def _has_new_result(round_: Round, before: list[Round]) -> bool:
@@ -432,8 +460,10 @@ def _answer_rounds(call: Call, message: Message) -> Iterator[Round]:
 
 
 def _text_rounds(call: Call, steps: Sequence[TextStep]) -> Iterator[Round]:
-    is_named = not call.tools
+    offered = call.tools
     for step in steps:
+        # A request that offers tools would not know another one.
+        is_named = not offered or step.tool in offered
         called, observed = step.messages(is_named=is_named, name=TEXT_TOOL_NAME)
         yield Round(called, (observed,))
 

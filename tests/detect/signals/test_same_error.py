@@ -49,6 +49,42 @@ def orders(*fields, lacks):
             id="an error that names something else",
         ),
         case(
+            [
+                bash(f"cat /etc/{word}.conf", f"cat: /etc/{word}.conf: {NO_FILE}")
+                for word in WORDS[:6]
+            ],
+            3,
+            id="one file after the other that is not there",
+        ),
+        case(
+            [bash(f"cat a.py {' ' * n}", f"cat: a.py: {NO_FILE}") for n in range(6)],
+            6,
+            id="one file in other spaces",
+        ),
+        case(
+            [bash(word, "bash: fork: Resource temporarily unavailable") for word in WORDS[:8]],
+            4,
+            id="other calls, all put off",
+        ),
+        case(
+            [
+                step
+                for word in WORDS[:6]
+                for step in (Person(f"Do {word}"), bash("make", "error: x"))
+            ],
+            6,
+            id="the same call, although a person spoke in between",
+        ),
+        case(
+            [
+                step
+                for word in WORDS[:6]
+                for step in (Person(f"Do {word}"), bash("make", f"error: cannot find {word * 9}"))
+            ],
+            1,
+            id="another error after each thing that a person said",
+        ),
+        case(
             [bash(f"sed -i {n} && test", f"{9 - n} failed, {n} passed") for n in range(8)],
             1,
             id="ever fewer failures",

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from looptrap.detect.round import Round
+from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
 
+_NAME = re.compile(r"[^\W\d]\w{3,}")
+
 SAME_ERROR_PERCENT = 80.0
 """Per cent from which two failures are equal: messages echo parts of the call."""
+
+
+DEFERRED_PER_FAILURE = 2
+"""Other calls that are all put off to later count as one failure: who should wait does not wait."""
+
+MAX_TURNS_COUNT = 6
+"""Most that failures count between which a person spoke: it may be the person who asks again."""
+
+OTHER_TURNS_ROUNDS = 24
+"""Latest rounds, of all turns, in which such failures are counted."""
 
 
 class SameError(HistorySignal):
@@ -18,45 +33,72 @@ class SameError(HistorySignal):
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest failure occurred; None when the latest round succeeded.
 
-        A call that is asked to try again later is polling, which `repeat` judges. A note is no try.
+        A call that is asked to try again later is polling, which `repeat` judges, unless it is
+        another call each time. A note is no try.
         """
         latest = trajectory.newest
-        if latest is None or latest.failure is None or latest.is_deferred or latest.is_note:
+        if latest is None or latest.failure is None or latest.is_note:
             return None
+        limit = self._options.rounds
+        if latest.is_deferred:
+            limit *= DEFERRED_PER_FAILURE + 1
         # Notes that an agent takes in between are neither a try nor progress.
-        rounds = [
-            round_
-            for round_ in trajectory.since_change(2 * self._options.rounds)
-            if not round_.is_note
-        ][: self._options.rounds]
+        rounds = [one for one in trajectory.since_change(2 * limit) if not one.is_note][:limit]
         equal = [
             age
             for age, round_ in enumerate(rounds)
             if (round_.fails_like(latest, SAME_ERROR_PERCENT) or _fails_again(round_, latest))
-            and not (age and _is_answered(round_, rounds[age - 1]))
+            and not (age and is_answered(round_, rounds[age - 1]))
         ]
+        count = len(equal)
+        if is_enumeration([rounds[age] for age in equal]):
+            count -= count // 2
+        if latest.is_deferred:
+            count = len({rounds[age].signature for age in equal}) // DEFERRED_PER_FAILURE
+        where = f"in {len(rounds)} rounds"
+        if not latest.is_deferred and count < self._options.first <= MAX_TURNS_COUNT:
+            again = _count_in_other_turns(latest, trajectory)
+            if again > count:
+                count, where = min(again, MAX_TURNS_COUNT), "although the user had spoken since"
         return Evidence(
             signal="same_error",
-            what=f"{tool_list(latest)} failed the same way, or asked the same, {len(equal)} times"
-            f" in {len(rounds)} rounds",
-            count=len(equal),
+            what=f"{tool_list(latest)} failed the same way, or asked the same,"
+            f" {count} times {where}",
+            count=count,
             ago=equal[-1],
             confidence=len(equal) / len(rounds),
         )
 
 
-def _is_answered(failed: Round, later: Round) -> bool:
+def _count_in_other_turns(latest: Round, trajectory: Trajectory) -> int:
+    """Return how often the same tool failed with the same words, in whatever turn.
+
+    What a person says begins a turn; the agent may do the same again all the same.
+    """
+    if latest.is_report or not trajectory.may_have_said(latest.result, 3 * OTHER_TURNS_ROUNDS):
+        return 0
+    rounds = trajectory.latest_of_all_turns(OTHER_TURNS_ROUNDS)
+    count = 0
+    for round_ in rounds:
+        if round_.calls and round_.names == latest.names:
+            if round_.failure != latest.failure:
+                break
+            count += 1
+    # Within the turn the change in between was progress.
+    return count if len(trajectory.latest(OTHER_TURNS_ROUNDS)) < len(rounds) else 0
+
+
+def is_answered(failed: Round, later: Round) -> bool:
     """Return whether the next call brought what a failure had asked for, and it asks no more.
 
     An agent that fills in one missing field after the other makes progress.
     """
-    if failed.failure is None or later.failure is None or failed.failure == later.failure:
+    if failed.failure is None or failed.failure == later.failure:
         return False
     before, after = failed.arguments.lower(), later.arguments.lower()
     return any(
-        word in after and word not in before and word not in later.failure
-        for word in failed.failure.split()
-        if word.isidentifier() and len(word) > 3
+        word in after and word not in before and word not in (later.failure or "")
+        for word in _NAME.findall(failed.failure)
     )
 
 
@@ -91,6 +133,8 @@ class Failing(HistorySignal):
             )
             for age, round_ in enumerate(failures)
         )
+        if is_enumeration(failures):
+            known //= 2
         return Evidence(
             signal="failing",
             what=f"{length} failures in a row, {known} of them known,"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from looptrap.detect.round import Round
+from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.similarity import SIMILAR_PERCENT
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.trajectory import Trajectory, since_other_result
 
 MIN_REPEATS = 3
 """Failing calls repeated to the letter, one failure after the other, that weigh as one more: an
@@ -36,10 +37,14 @@ class NearRepeat(HistorySignal):
         if latest.is_deferred or (latest.is_poll and latest.failure is None):
             return None  # `repeat` judges polls
         rounds = trajectory.since_change(self._options.rounds)
+        if latest.failure is None:
+            rounds = since_other_result(rounds)
         near = [age for age, round_ in enumerate(rounds) if round_.is_variant_of(latest)]
         how = "failed" if latest.failure is not None else "brought nothing"
         what = f"{tool_list(latest)} with almost the same arguments {how} {len(near)} times"
         count = len(near)
+        if is_enumeration([rounds[age] for age in near]):
+            count -= count // 2
         if latest.failure is not None and not (latest.is_poll or latest.is_measurement):
             repeats = _count_repeats(rounds[: near[-1] + 1])
             if repeats >= MIN_REPEATS and count < MAX_REPEATS_COUNT:

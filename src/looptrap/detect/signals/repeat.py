@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.trajectory import Trajectory, since_other_result
 
 MAX_SCREENS_COUNT = 4
 """Most that pages with a counter that moves count: a basket may be filled by the same click."""
@@ -20,13 +20,13 @@ class Repeat(HistorySignal):
         newest, options = trajectory.newest, self._options
         if newest is None or not newest.calls or trajectory.is_new_call:
             return None
-        rounds = trajectory.since_change(options.rounds)
+        rounds = self._rounds(trajectory, options.rounds)
         equal = self._ages_of_equal(rounds)
         count = len(equal)
         if count > 1 and (newest.is_poll or newest.is_step or newest.is_measurement):
             # Unchanged polling is legitimate for longer: it counts less, over more rounds. So is
             # measuring: who measures again may get another time.
-            rounds = trajectory.since_change(options.rounds * options.polls_per_repeat)
+            rounds = self._rounds(trajectory, options.rounds * options.polls_per_repeat)
             equal = self._ages_of_equal(rounds)
             count = len(equal) // options.polls_per_repeat
         elif options.with_results and newest.is_screen_action:
@@ -46,6 +46,12 @@ class Repeat(HistorySignal):
             ago=equal[-1],
             confidence=1.0 if options.with_results else 0.6,
         )
+
+    def _rounds(self, trajectory: Trajectory, limit: int) -> list[Round]:
+        rounds = trajectory.since_change(limit)
+        if not self._options.with_results or rounds[0].failure is not None:
+            return rounds
+        return since_other_result(rounds)
 
     def _ages_of_equal(self, rounds: list[Round]) -> list[int]:
         latest, with_results = rounds[0], self._options.with_results

@@ -11,7 +11,7 @@ MIN_SAID_CHARS, MAX_SAID_CHARS = 80, 400
 themselves, and what differs later does not matter."""
 
 
-def _is_due(messages: int) -> bool:
+def is_due(messages: int) -> bool:
     """Return whether to search a history of this length: two of five, however long rounds are.
 
     The search takes time, and a replay goes on for long.
@@ -35,7 +35,7 @@ class SameWords(HistorySignal):
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None where the latest words are new."""
-        if not _is_due(trajectory.length):
+        if not is_due(trajectory.length):
             return None
         newest = trajectory.newest
         if newest is None or not newest.calls or len(newest.text) < MIN_SAID_CHARS:

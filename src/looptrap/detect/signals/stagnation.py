@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from looptrap.detect.round import Round
+from looptrap.detect.signals.failing import is_answered
+from looptrap.detect.signals.novelty import count_without_news
 from looptrap.detect.signals.same_words import words_beside
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
-from looptrap.detect.trajectory import RunTrajectory, Trajectory
+from looptrap.detect.trajectory import RunTrajectory, Trajectory, since_other_result
 
 RECENT_ROUNDS = 6
 """The latest result must equal one of this many before it: otherwise there is progress."""
@@ -15,6 +17,9 @@ SAME_CALL_ROUNDS = 40
 
 MIN_ROUNDS = 20
 """Fewer rounds are no evidence."""
+
+WORDS_WEIGHT = 0.8
+"""What a search or a delegated task counts that says nothing new, and brings nothing new."""
 
 REPORT_WEIGHT = 0.75
 """What a test report that had come before counts if there was a new change in between."""
@@ -26,7 +31,19 @@ class Stagnation(HistorySignal):
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many results were not new; None for few rounds, or new results."""
         newest = trajectory.newest
-        if newest is None or _is_plain_success(newest, trajectory):
+        if newest is None:
+            return None
+        turns = count_without_news(trajectory)
+        if turns * WORDS_WEIGHT >= max(self._options.first, 2):
+            return Evidence(
+                signal="stagnation",
+                what=f"{turns} times {tool_list(newest)} in words that had come before,"
+                " and nothing new came back",
+                count=int(turns * WORDS_WEIGHT),
+                ago=turns - 1,
+                confidence=0.7,
+            )
+        if _is_plain_success(newest, trajectory):
             return None
         recent = trajectory.latest(RECENT_ROUNDS + 1)
         if len(recent) <= RECENT_ROUNDS or not any(
@@ -35,6 +52,8 @@ class Stagnation(HistorySignal):
         ):
             return None
         rounds = trajectory.latest(self._options.rounds)
+        if newest.failure is None and not newest.made_change:
+            rounds = since_other_result(rounds)
         if len(rounds) < min(MIN_ROUNDS, self._options.rounds):
             return None
         count = _count_stale(rounds, self._options.polls_per_repeat)
@@ -76,12 +95,14 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
     """
     weight = 0.0
     changes = switches = 0
+    answered: set[str | None] = set()
     by_signature: dict[object, list[Round]] = {}
     at_check: dict[object, tuple[int, int]] = {}
     by_failure: dict[object, list[Round]] = {}
     earlier_rounds: list[Round] = []
     words_said: set[str] = set()
-    for round_ in reversed(rounds):
+    for age in range(len(rounds) - 1, -1, -1):
+        round_ = rounds[age]
         words = words_beside(round_)
         is_replay = bool(words) and words in words_said
         words_said.add(words)
@@ -97,8 +118,16 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
             )
             if switches_before < switches:
                 pass  # the same outcome for another revision is batch work
+            elif not same_calls and (
+                round_.failure in answered if not age else is_answered(round_, rounds[age - 1])
+            ):
+                pass  # so is the same question about another item, if it is answered
             elif round_.is_poll or round_.is_step or round_.is_measurement:
                 weight += 1 / polls_per_repeat
+            elif round_.failure is None and _has_moved(
+                round_, same_calls, changes_before == changes
+            ):
+                weight += 1 / polls_per_repeat  # a state that changes by itself, and back
             elif not is_first_since_change or is_replay:
                 weight += 1
             elif not is_quiet:
@@ -112,11 +141,18 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
         if round_.made_change and not any(map(round_.has_same_result, same_calls)):
             changes += 1
             switches += round_.switches_subject
+        if age and round_.failure is not None and is_answered(round_, rounds[age - 1]):
+            answered.add(round_.failure)
         at_check[round_.signature] = changes, switches
         same_calls.append(round_)
         earlier_rounds.append(round_)
         same_failures.append(round_)
     return int(weight)
+
+
+def _has_moved(round_: Round, same_calls: list[Round], is_unchanged: bool) -> bool:
+    """Return whether the call before had another result, and the agent changed nothing since."""
+    return is_unchanged and not round_.repeats(same_calls[-1])
 
 
 def _count_same_failures(trajectory: Trajectory) -> int:
