@@ -18,7 +18,7 @@ SLOW_EVERY = 6
 ERRAND_ANSWER = 10
 """The largest answer in tokens that a call of an errand asks for."""
 
-_ids = count(1)
+_ids, _honest = count(1), count(1)
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Load:
     rate: float
     callers: int = 24
     answers: list[tuple[float, Answer]] = field(default_factory=list)
-    """When each call began, and its answer."""
+    """When each call ended, and its answer."""
     _is_over: bool = False
     _next: float = 0.0
 
@@ -43,7 +43,7 @@ class Load:
         self._is_over = True
 
     def since(self, began: float) -> list[Answer]:
-        """Return the answers to calls that began after a time."""
+        """Return the answers to calls that ended after a time."""
         return [answer for at, answer in self.answers if at >= began]
 
     async def _call(self) -> None:
@@ -52,11 +52,11 @@ class Load:
             now = time.monotonic()
             self._next = max(self._next + 1 / self.rate, now)
             await asyncio.sleep(self._next - now)
-            number = next(_ids)
+            number = next(_honest)
             speed = "slowly" if number % SLOW_EVERY == 0 else "at once"
             body = chat(f"Answer {speed}: what comes after the letter number {number}?")
-            began = time.monotonic()
-            self.answers.append((began, await client.ask(_request(body))))
+            answer = await client.ask(_request(body))
+            self.answers.append((time.monotonic(), answer))
         client.close()
 
 

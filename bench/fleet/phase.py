@@ -14,6 +14,7 @@ from typing import Any
 from bench.client import DROPPED, LATE
 from bench.fleet.agents import Counted, Load, errand, loop
 from bench.fleet.stage import ERRAND_BUDGET, ERRAND_CALL, GATEWAYS, PORT, Fleet
+from bench.upstream import SLOW
 
 PRIMED = 80
 """Counted calls before a fault: more than any gateway can count alone while it lasts, so that what
@@ -75,7 +76,7 @@ async def measure(fleet: Fleet, load: Load, name: str, fault: Fault, times: int)
         await counting
     await asyncio.to_thread(fleet.until_ready)
     ended = time.monotonic()
-    await asyncio.sleep(0.3)  # calls that began in the phase may still be in flight
+    await asyncio.sleep(SLOW + 0.2)  # calls that began in the phase may still be in flight
     before = len(counted.counts)
     await counted.call()
     answers = load.since(began)
