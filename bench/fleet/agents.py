@@ -13,8 +13,9 @@ from bench.client import Answer, Client, chat, request
 PATIENCE = 20.0
 MOST_CALLS = 60
 """Calls after which a loop or an errand gives up: it was not refused."""
-SLOW_EVERY = 6
-"""The share of honest calls that the provider answers after a second; the others at once."""
+SLOW_EVERY = 7
+"""Which honest calls the provider answers after a second; the others it answers at once. Of three
+gateways that take turns, each gets some."""
 ERRAND_ANSWER = 10
 """The largest answer in tokens that a call of an errand asks for."""
 
