@@ -12,14 +12,24 @@ from tests.examples import load_profile
 
 load_profile()
 
-SLOW_ROOMS = ("tests/exhaustion/", "tests/frameworks/", "tests/release/")
+SLOW_PATHS = (
+    "tests/cli/test_run",  # and test_run_process
+    "tests/cli/test_serve.py",
+    "tests/exhaustion/",
+    "tests/frameworks/",
+    "tests/release/",
+    "tests/replay/test_subprocess_worker.py",
+    "tests/store/redis/test_cluster.py",
+    "tests/wire/test_leftovers.py",
+)
+"""Where all tests are slow: they start processes, or go through everything in memory."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark as slow the tests of slow rooms, and all that drive a part that PyPI does not have."""
+    """Mark as slow the tests of slow paths, and all that drive a part that PyPI does not have."""
     for item in items:
-        if "find_part" in item.fixturenames or item.nodeid.startswith(SLOW_ROOMS):
+        if "find_part" in item.fixturenames or item.nodeid.startswith(SLOW_PATHS):
             item.add_marker(pytest.mark.slow)
 
 

@@ -106,6 +106,7 @@ def test_no_honest_agent_that_keeps_its_history_sends_a_request_twice_in_a_row(m
             assert all(one != other for one, other in pairwise(bodies)), scenario.name
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_scenarios_and_another_one_others(made):
     assert scenarios(7) == made
     other = scenarios(8)

@@ -14,6 +14,7 @@ from secrets import token_hex
 
 import aiohttp
 import msgspec
+import pytest
 from tests.cli.serving import LOOPTRAP, run
 from tests.gateway.serving import request
 from tests.gateway.signing import forged
@@ -298,6 +299,7 @@ async def key_of(folder, env):
     return re.search(rb"lt-[\w-]+", out)[0].decode()
 
 
+@pytest.mark.slow
 async def test_nothing_secret_comes_out_of_a_gateway_that_tells_all_it_can(tmp_path):
     secrets = planted()
     env = {

@@ -23,10 +23,15 @@ from looptrap.cli.run_process import RunProcess
 def in_terminal(folder, script, **options):
     """Run a shell script as the foreground job of a terminal; give the process and the terminal."""
     ours, theirs = pty.openpty()
+
+    def begin_job():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
+        fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+
     process = start(
         folder, "--", "sh", "-c", script,
         **{"stdin": theirs, "stdout": theirs, "stderr": theirs} | options,
-        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0),
+        start_new_session=True, preexec_fn=begin_job,
     )  # fmt: skip
     os.close(theirs)
     try:
@@ -52,6 +57,7 @@ def read_until(terminal, text):
     """Return what the terminal shows until it shows the text."""
     shown = ""
     while text not in shown:
+        assert select.select([terminal], [], [], PATIENCE)[0], shown
         shown += os.read(terminal, 4096).decode()
     return shown
 
