@@ -38,7 +38,7 @@ FULLEST = 0.6
 class Figures:
     """What the parts cost, in seconds: docs/scale.md says how each was measured."""
 
-    gateway: float = 220e-6
+    gateway: float = 130e-6
     """CPU of a gateway for a call, half of it before the store is asked."""
     script: float = 45e-6
     """CPU of a shard for a script, without its operations, and …"""

@@ -221,7 +221,7 @@ async def _sentinel_findings(plan: StorePlan) -> AsyncIterator[Finding]:
         except OSError as error:  # time-outs too
             reason = str(error) or f"no answer within {STORE_TIMEOUT_S:g} s"
             remedy = "check whether it runs, its address and sentinel_password"
-            yield Finding("store", "warning", f"the sentinel {address}: {reason}", remedy)
+            yield Finding("sentinel", "warning", f"{address}: {reason}", remedy)
 
 
 def _store_problem(place: str, reason: str) -> Finding:
