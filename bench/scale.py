@@ -45,7 +45,7 @@ class Figures:
     call: float = 30e-6
     """… for the operations of one call."""
     connect: float = 150e-6
-    """CPU of a shard for a connection: login, script, and a hit to see that it counts."""
+    """CPU of a shard for a connection: the script, and a hit to see that it counts."""
     wire: float = 250e-6
     """One way between gateway and shard, in one zone."""
 
