@@ -195,9 +195,11 @@ async def test_wrong_parameters_are_told_by_place(running, query):
 async def test_dead_letters_are_listed_with_the_reason_and_sent_again(running, receiver):
     here, operator = running
     receiver.always = GONE
-    await put(here, event(1, incident="inc_1"), event(2))
+    used_up = event(2, name="budget.exceeded", data={"breach_id": "bud_1"})
+    await put(here, event(1, incident="inc_1"), used_up)
     second, first = await wait_for(operator, 2, state="dead")
     assert (first["event"], first["incident"], second["incident"]) == ("evt_1", "inc_1", None)
+    assert [one["breach"] for one in (first, second)] == [None, "bud_1"]
     assert first["error"] == f"http://127.0.0.1:{receiver.port} answered 410"
     assert (first["due"], first["state"]) == (None, "dead")
     receiver.always = None

@@ -129,7 +129,7 @@ PAGES = [
     Page(
         name="key", place="/settings?part=keys", shows="dialog", presses=("Rotate … support-bot",)
     ),
-    Page(name="budgets", place="/settings?part=budgets", shows="tbody tr"),
+    Page(name="limits", place="/settings?part=budgets", shows="tbody tr"),
     Page(name="changes", place="/settings?part=changes", shows="tbody tr"),
     Page(
         name="try",

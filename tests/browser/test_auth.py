@@ -35,6 +35,19 @@ def test_a_token_is_asked_for_until_it_is_right(guarded, open_tab, pictures):
     assert all(TOKENS["token"] not in url for url in tab.requests)
 
 
+def test_without_a_token_the_page_says_so_and_not_that_the_gateway_is_away(guarded, open_tab):
+    tab = open_tab(guarded, "/incidents", failures=True)
+    state = tab.page.locator(".connection")
+    expect(state).to_have_text("Token needed")
+    expect(tab.page.locator(".away")).to_have_count(0)
+    tab.page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(tab.page.locator(".away")).to_contain_text("This gateway needs a token.")
+    tab.button("Enter a token").click()
+    knock(tab, TOKENS["token"])
+    expect(state).to_have_text("Live")
+    expect(tab.page.locator(".away")).to_have_count(0)
+
+
 def test_who_may_only_read_sees_why_nothing_can_be_pressed(guarded, open_tab):
     [incident] = guarded.incidents()
     tab = open_tab(guarded, f"/incidents/{incident.id}", failures=True)

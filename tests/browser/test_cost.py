@@ -20,6 +20,12 @@ name = "one-run"
 by = ["session"]
 limit_usd = 0.1
 period = "1d"
+
+[[channels]]
+url = "{url}/hook"
+events = ["budget.exceeded"]
+allow_private = true
+allow_http = true
 """
 
 
@@ -63,6 +69,14 @@ def test_a_period_is_chosen_by_its_ends(gateway, open_tab):
     tab.page.get_by_label("Until").fill("2020-01-03T00:00")
     tab.page.get_by_label("Until").blur()
     expect(tab.page.get_by_text("There were no calls in the time from")).to_be_visible()
+
+
+def test_the_alert_of_a_breach_leads_to_its_page(gateway, open_tab):
+    tab = open_tab(gateway, "/alerts")
+    tab.section("Deliveries").get_by_role("link", name="Budget one-run refuses calls").click()
+    expect(tab.heading("Budget one-run refused calls")).to_be_visible()
+    tab.page.get_by_role("link", name="Budgets", exact=True).click()
+    expect(tab.section("Breaches")).to_contain_text("one-run")
 
 
 def test_a_breach_has_a_page_that_says_who_and_how_to_raise_it(gateway, open_tab):

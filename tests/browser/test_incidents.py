@@ -137,3 +137,22 @@ def test_many_are_acknowledged_after_it_is_said_how_many(gateway, open_tab):
     tab.button("Close all …").click()
     expect(tab.page.get_by_role("dialog")).to_contain_text("There are none that are open.")
     expect(tab.page.get_by_role("dialog").get_by_role("button", name="Close")).to_be_disabled()
+
+
+def test_a_phone_folds_the_filters_and_says_how_many_are_set(gateway, open_tab):
+    phone = {"width": 390, "height": 780}
+    tab = open_tab(gateway, "/incidents?state=all&rule=cycle", viewport=phone)
+    fold = tab.button("Filters (2)")
+    expect(tab.page.get_by_label("Search")).to_be_visible()
+    expect(tab.page.get_by_label("Caller")).to_be_hidden()
+    fold.click()
+    expect(tab.page.get_by_label("Caller")).to_be_visible()
+    tab.page.get_by_label("Rule").fill("")
+    expect(tab.button("Hide filters (1)")).to_be_visible()
+
+
+def test_the_whole_list_fits_at_the_width_of_a_laptop(gateway, open_tab):
+    tab = open_tab(gateway, "/incidents?state=all", viewport={"width": 1280, "height": 860})
+    expect(tab.page.locator("tbody tr")).to_have_count(100)
+    frame = tab.page.locator(".table-frame")
+    assert frame.evaluate("one => one.scrollWidth - one.clientWidth") == 0

@@ -197,6 +197,7 @@ def test_what_serve_would_refuse_is_a_problem_in_the_same_words(folder):
         "channels[0].url_env: names the variable HOOK, which is not set"
     )
     assert "environment" in found["settings"]["remedy"]
+    assert "alerts" not in found  # it is counted once
 
 
 def test_a_test_alert_is_sent_only_on_demand(folder, provider):

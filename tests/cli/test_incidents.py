@@ -49,13 +49,14 @@ def test_open_incidents_are_listed_with_what_repeats(running, command):
     found = refused(running, **{"X-Looptrap-Session": "run-1"})
     listed = running.run(*command)
     assert listed.exit_code == 0, listed.output
-    counts, line = listed.stdout.splitlines()
+    first, *others = listed.stdout.splitlines()
     assert re.fullmatch(
-        rf"{found['id']}  open, block by identical-conversation, (just now|\d+ s ago): 7 hits,"
-        r" 2 refused, less than \$0\.0001 saved",
-        counts,
+        rf"{found['id']}  open, block by identical-conversation, (just now|\d+ s ago)", first
     )
-    assert line == "  addr:127.0.0.1, run-1, gpt-5.3: identical request sent 7 times in a row"
+    assert others == [
+        "  addr:127.0.0.1, run-1, gpt-5.3",
+        "  7 hits, 2 refused, less than $0.0001 saved: identical request sent 7 times in a row",
+    ]
     assert "\x1b" not in listed.stdout
 
 
@@ -115,7 +116,7 @@ def test_names_cannot_disturb_a_terminal(running):
         assert "key:[bold]x[/bold]" in text
         assert r"evil\x1b[2J\r\nmodel :smile:" in text
         assert "\x1b" not in text
-    assert len(listed.splitlines()) == 2
+    assert len(listed.splitlines()) == 3
 
 
 def test_one_is_shown_with_all_that_is_known(running):

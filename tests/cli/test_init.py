@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 from itertools import product
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,7 @@ from tests.cli.serving import BARE, LOOPTRAP
 
 from looptrap.cli import main
 from looptrap.cli.init import ALERTS, STRICTNESS
+from looptrap.cli.start_check import PLACEHOLDER
 from looptrap.cli.starter_file import ALERT_VARIABLES, MODELS, PLACEHOLDER_URLS, Answers, toml_of
 from looptrap.config import load
 from looptrap.config.provider import KINDS
@@ -41,6 +43,8 @@ def test_what_it_writes_passes_check_for_all_answers(run, provider, strictness, 
     written = run("init", *answers)
     assert (written.exit_code, written.stderr) == (0, "")
     needed = {name: VALUES[name] for name in ALERT_VARIABLES[alert]}
+    file = Path("looptrap.toml")
+    file.write_text(PLACEHOLDER.sub("mine", file.read_text()))
     keys = KINDS[provider].get("api_key_env")
     checked = run("check", "looptrap.toml", **needed, **({keys: "key"} if keys else {}))
     assert (checked.exit_code, checked.stderr) == (0, "")
@@ -59,6 +63,19 @@ def test_any_two_providers_go_together(pair, tmp_path):
 def test_every_provider_that_paths_do_not_find_has_models_and_perhaps_a_place_for_its_address():
     assert {*MODELS} == {*KINDS} - {"openai", "anthropic", "gemini"}
     assert {*PLACEHOLDER_URLS} == {name for name, known in KINDS.items() if "base_url" not in known}
+
+
+@pytest.mark.parametrize(
+    ("provider", "words"),
+    [("azure", "RESOURCE"), ("bedrock", "REGION"), ("vertex", "REGION and PROJECT")],
+)
+def test_an_address_that_was_not_replaced_is_found_before_a_start(run, provider, words):
+    run("init", "--provider", provider)
+    checked = run("check", "looptrap.toml")
+    assert checked.exit_code == 2
+    assert checked.stderr == (
+        f"providers[0].base_url: put your own {words} into {PLACEHOLDER_URLS[provider]}\n"
+    )
 
 
 def test_the_answers_are_in_effect(run):

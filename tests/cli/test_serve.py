@@ -19,6 +19,8 @@ from tests.wire.fake_upstream import Authority
 
 from looptrap import __version__
 from looptrap.cli import main
+from looptrap.cli.lifecycle import banner
+from looptrap.config import load
 from looptrap.policy import preset
 from looptrap.testing import FakeProvider, Gate, Reply
 
@@ -71,6 +73,25 @@ async def test_the_banner_says_where_to_point_clients_and_what_is_protected(serv
         assert await answer.json() == {"status": "ready"}
     gateway.send(signal.SIGTERM)
     assert await gateway.ended() == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("toml", "line"),
+    [
+        ("", "Forwards to OpenAI, Anthropic and Gemini, by the path."),
+        ('[[routes]]\nprovider = "groq"', "Forwards to groq."),
+        (
+            '[[routes]]\nselect = { models = ["a"] }\nchain = ["xai", "groq/b"]',
+            "Forwards to xai and groq by routes; else to OpenAI, Anthropic and Gemini",
+        ),
+    ],
+    ids=["nothing set", "a route for all", "a route for some"],
+)
+def test_the_banner_says_where_calls_go(toml, line, tmp_path):
+    file = tmp_path / "looptrap.toml"
+    file.write_text(toml)
+    said = banner(load(file), ("127.0.0.1", 4100), ("127.0.0.1", 4101), asks_for_keys=False)
+    assert said.splitlines()[3].startswith(line)
 
 
 @pytest.mark.parametrize(

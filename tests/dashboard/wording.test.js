@@ -7,8 +7,8 @@ import { table } from "./table.js";
 const incident = (more) => ({ signal: "repeat", tool: "read_file", count: 7, hits: 9, evidence: [], mode: "enforce", action: "block", paid: 4, refused: 5, ...more });
 
 table(headline, [
-  [[incident()], "read_file → the same result 9 times"],
-  [[incident({ signal: "same_error" })], "read_file → the same error 9 times"],
+  [[incident()], "read_file → the same result 7 times"],
+  [[incident({ signal: "same_error" })], "read_file → the same error 7 times"],
   [[incident({ signal: "conversation", tool: null })], "The same conversation, 9 times"],
   [[incident({ signal: "tool" })], "read_file → called the same way, 9 times"],
   [[incident({ signal: "cycle", tool: null, evidence: [{ what: "a → b, 4 times" }] })], "a → b, 4 times"],
@@ -24,8 +24,8 @@ table(done, [
 const CALLS = [
   [{ verdict: "allow", shadow: "" }, "allowed", "plain"],
   [{ verdict: "allow", shadow: "block" }, "would have been refused", "shadow"],
-  [{ verdict: "block", shadow: "" }, "refused", "refused"],
-  [{ verdict: "stop", shadow: "warn" }, "stopped", "refused"],
+  [{ verdict: "block", shadow: "" }, "refused", "good"],
+  [{ verdict: "stop", shadow: "warn" }, "stopped", "good"],
   [{ verdict: "throttle", shadow: "" }, "throttled", "warned"],
 ];
 table(decided, CALLS.map(([call, words]) => [[call], words]));

@@ -54,6 +54,12 @@ def told(**changes):
             "Budget research-day: $4.10 of $5.00 used (82 %), until 00:00 UTC",
             id="everybody's",
         ),
+        pytest.param(
+            {"action": Action.BLOCK, "used": 49 * DOLLAR // 10},
+            "Budget research-day refuses calls: $4.90 of $5.00 used (98 %) by session run-42,"
+            " until 00:00 UTC",
+            id="that refuses",
+        ),
     ],
 )
 def test_a_line_says_how_much_of_what_is_used_by_whom(changes, title):

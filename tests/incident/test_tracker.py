@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from looptrap.detect.signals.signal import Evidence
 from looptrap.incident.model import MAX_STEPS, Sighting
 from looptrap.incident.tracker import MAX_FINGERPRINTS, OWNER_TIMEOUT_S, Tracker
 
@@ -60,6 +61,38 @@ def test_ten_thousand_hits_are_one_alert_three_escalations_and_an_end():
     assert [event.data["hit_count"] for event in events] == [6, 12, 60, 600, 10_000]
     assert len({event.id for event in events}) == 5
     assert {event.incident for event in events} == {"here-1"}
+
+
+@pytest.mark.parametrize(
+    ("signal", "n", "ago", "before"),
+    [
+        pytest.param("conversation", 6, 0, 5, id="counts this call too"),
+        pytest.param("same_error", 5, 7, 5, id="counts rounds, each the answer to a call before"),
+        pytest.param("cycle", 3, 8, 9, id="counts times around, three rounds each"),
+        pytest.param("turn_budget", 200, 99, 100, id="counts tool calls, two a round"),
+        pytest.param("chant", 6, 5, 0, id="counts within this call"),
+    ],
+)
+def test_calls_before_the_first_sighting_are_those_of_the_loop(signal, n, ago, before):
+    here = tracker()
+    evidence = (Evidence(signal=signal, what="what", count=n, ago=ago),)
+    here.add(seen(0, n, signal=signal, evidence=evidence, threshold=n, is_refused=False))
+    [one] = here.take_changed()
+    assert (one.before, one.paid) == (before, before + 1)
+
+
+def test_a_cycle_escalates_at_twice_its_times_around_and_its_hits_are_calls():
+    here = tracker()
+    evidence = (Evidence(signal="cycle", what="a → b → c", count=3, ago=8),)
+    events = [
+        event
+        for n in range(9)
+        for event in here.add(seen(n, 3, signal="cycle", evidence=evidence, threshold=3))
+    ]
+    assert [(event.stage, event.data["hit_count"]) for event in events] == [
+        ("detected", 10),
+        ("2x", 18),
+    ]
 
 
 def test_an_incident_is_one_row_that_gathers_all():

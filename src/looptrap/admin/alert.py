@@ -93,6 +93,7 @@ class DeliveryView(TypedDict):
     name: str
     title: str
     incident: str | None
+    breach: str | None
     channel: str
     state: Literal["pending", "delivered", "dead"]
     time: IsoTime
@@ -259,6 +260,7 @@ def _delivery_view(delivery: Delivery) -> DeliveryView:
         name=event.name,
         title=event.title,
         incident=event.incident or None,
+        breach=event.data.get("breach_id"),
         time=iso_time(event.time),
         created=iso_time(delivery.created),
         due=iso_time(delivery.due) if delivery.state == "pending" else None,

@@ -312,9 +312,8 @@ async def channel_findings(config: Config, env: Mapping[str, str], send: bool) -
         return [Finding("alerts", "warning", "no channel: loops are not reported", remedy)]
     try:
         channels = make_channels(config.channels, env)
-    except ConfigError as error:
-        remedy = "set the variables, or correct the channels"
-        return [Finding("alerts", "problem", str(one), remedy) for one in error.problems]
+    except ConfigError:
+        return []  # found with the settings
     if not send:
         message = "configured; --send sends a test alert"
         return [Finding(f"channel {one.name}", "ok", message) for one in channels]

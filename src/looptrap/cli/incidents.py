@@ -307,14 +307,18 @@ def _print_groups(groups: list[dict[str, Any]], by: str, now: datetime) -> None:
 
 
 def _list_lines(incident: IncidentView, now: datetime) -> Iterator[str]:
-    """Yield two lines: how often and what was done; whose calls they are, and what repeats."""
+    """Yield three lines: what was done and when; whose calls they are; how often, and what repeats.
+
+    Mostly each fits into 80 columns.
+    """
     yield (
         f"{incident['id']}  {incident['state']}, {_action(incident)} by {incident['rule']},"
-        f" {format_age(incident['last'], now)}: {_counts(incident)}"
+        f" {format_age(incident['last'], now)}"
     )
     names = [incident[name] for name in ("caller", "session", "agent", "model")]
+    yield f"  {', '.join(filter(None, names)) or DASH}"
     what = f": {incident['evidence'][0]['what']}" if incident["evidence"] else ""
-    yield f"  {', '.join(filter(None, names)) or DASH}{what}"
+    yield f"  {_counts(incident)}{what}"
 
 
 def _counts(incident: IncidentView) -> str:

@@ -112,7 +112,10 @@ def init(
 
 
 def _ask_providers() -> tuple[str, ...]:
-    click.echo(f"Which providers do calls go to? Of {', '.join(provider_names())}.")
+    click.echo("Which providers do calls go to? One or more of")
+    names = ", ".join(provider_names())
+    click.echo(click.wrap_text(names, initial_indent="  ", subsequent_indent="  "))
+    click.echo("(google is Gemini in the dialect of OpenAI)")
 
     def read(text: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(text.replace(",", " ").split()))

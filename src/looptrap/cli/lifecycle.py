@@ -17,6 +17,7 @@ from looptrap import __version__
 from looptrap.admin.operator import configured_access
 from looptrap.admin.server import AdminServer
 from looptrap.admin.worker_proxy import WorkerProxy
+from looptrap.cli.start_check import has_route_for_all, routed_providers
 from looptrap.config import Config, description
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.errors import ConfigError
@@ -147,7 +148,6 @@ def banner(
     """Return the start-up message: addresses for clients, upstream, alerts and policies."""
     scheme = "https" if config.gateway.tls_cert else "http"
     url = f"{scheme}://{Address(*listening)}"
-    where = config.gateway.upstream or "OpenAI, Anthropic and Gemini, by the path"
     keys = "Asks for gateway keys." if asks_for_keys else "Callers use their own keys."
     alerts = "" if config.channels else " No alerts are sent."
     lines = [
@@ -155,7 +155,7 @@ def banner(
         f"  Clients    OPENAI_BASE_URL={url}/v1 ANTHROPIC_BASE_URL={url}"
         f" GOOGLE_GEMINI_BASE_URL={url}",
         f"  Dashboard  http://{Address(*admin)}/",
-        f"Forwards to {where}. {keys}{alerts}",
+        f"Forwards to {_destinations(config)}. {keys}{alerts}",
         *_store_lines(config),
     ]
     if config.capture != "off":
@@ -163,6 +163,15 @@ def banner(
     lines += [f"{description.of_channel(channel)}." for channel in config.channels]
     lines.append(_policy_line(config))
     return "\n".join(lines)
+
+
+def _destinations(config: Config) -> str:
+    """Say where calls go: by routes, and all others."""
+    routed = listed(routed_providers(config), "and")
+    if routed and has_route_for_all(config):
+        return routed
+    others = config.gateway.upstream or "OpenAI, Anthropic and Gemini, by the path"
+    return f"{routed} by routes; else to {others}" if routed else others
 
 
 def _policy_line(config: Config) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,11 @@ from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_
 from looptrap.gateway.trace import Tracer
 from looptrap.incident.alert.channel import channel_problems
 from looptrap.policy.policy import Selector
+from looptrap.schema.wording import listed
 from looptrap.workers.embedded_valkey import find_valkey_program
+
+PLACEHOLDER = re.compile(r"(?<![A-Za-z])(?:RESOURCE|REGION|PROJECT)(?![A-Za-z])")
+"""What stands for the operator's own name in an address that `looptrap init` writes."""
 
 
 @dataclass
@@ -68,6 +73,7 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
     if gateway.workers > 1 and config.store == MEMORY:
         attempt(find_valkey_program)
     found.problems += path_problems(config, env)
+    found.problems += _placeholder_problems(config)
     attempt(read_keys)
     found.warnings += _key_warnings(config, env, has_keys=bool(found.keys))
     return found
@@ -134,18 +140,34 @@ def unwritable(path: Path, *, makes_folders: bool = True) -> str:
     return "" if is_free else "permission denied"
 
 
-# Keys of providers
+# Providers and their keys
+
+
+def _placeholder_problems(config: Config) -> Iterator[Problem]:
+    """Find addresses of `looptrap init` that still have a word to replace."""
+    for at, provider in enumerate(config.providers):
+        for url in provider.base_url:
+            if words := dict.fromkeys(PLACEHOLDER.findall(url)):
+                message = f"put your own {listed([*words], 'and')} into {url}"
+                yield Problem(f"providers[{at}].base_url", message)
 
 
 def used_providers(config: Config) -> dict[str, ProviderSettings]:
     """Return the providers that calls may go to by these settings, by name."""
     known = config.known_providers()
-    links = (link for route in config.routes for link in route.links)
-    names = [link.partition("/")[0] if link not in known else link for link in links]
+    names = routed_providers(config)
     names += [provider.name for provider in config.providers]
     if config.gateway.upstream is None and not has_route_for_all(config):
         names += ["openai", "anthropic", "gemini"]
     return {name: known[name] for name in dict.fromkeys(names) if name in known}
+
+
+def routed_providers(config: Config) -> list[str]:
+    """Return the names of the providers that routes lead to, each once."""
+    known = config.known_providers()
+    links = (link for route in config.routes for link in route.links)
+    names = (link.partition("/")[0] if link not in known else link for link in links)
+    return list(dict.fromkeys(names))
 
 
 def has_route_for_all(config: Config) -> bool:

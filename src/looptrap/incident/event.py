@@ -176,7 +176,8 @@ def _budget_title(status: BudgetStatus, now: float) -> str:
         share = f"{format_usd(usd(status.used))} of {format_usd(usd(status.limit))}"
     else:
         share = f"{status.used:,} of {status.limit:,} {status.unit}"
-    title = f"Budget {status.budget}: {share} used ({_percent(status)} %)"
+    effect = " refuses calls" if status.action.refuses and status.mode == "enforce" else ""
+    title = f"Budget {status.budget}{effect}: {share} used ({_percent(status)} %)"
     if status.by:
         title += f" by {listed([f'{name} {value}' for name, value in status.by], 'and')}"
     if status.ends:

@@ -203,7 +203,7 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
     calls: int = 0
     """Calls that a rule acted on."""
     before: int = 0
-    """Equal calls before the first of these, as counted by its rule."""
+    """Calls of the loop before the first of these."""
     refused: int = 0
     stage: int = 0
     """Its escalation stage: 0, then 2, 10 and 100 times the threshold."""

@@ -271,7 +271,7 @@ class Tracker:
             own.alarmed, own.threshold = sighting.time, sighting.threshold
             if self._has_channels:
                 events = [detected_event(merge_parts(entry.parts()), hits)]
-        times = hits // max(own.threshold, 1)
+        times = hits // max(own.threshold * _calls_per_count(sighting), 1)
         stage = max([one for one in ESCALATION_STAGES if one <= times], default=0)
         if stage > entry.stage:
             own.stage = stage
@@ -351,10 +351,24 @@ def spent_by(sighting: Sighting, before: int) -> int:
     return (sighting.cost or 0) + before * a_call
 
 
+SPANS = frozenset(("cycle", "compaction", "turn_budget"))
+"""Signals that count something else than calls: every round of their evidence is of the loop."""
+
+
 def _calls_before(sighting: Sighting) -> int:
-    """Return the equal calls before the first one that a rule acted on."""
-    # A rule on answers counts within one call.
-    return 0 if sighting.signal in ANSWERS else max(sighting.count - 1, 0)
+    """Return the calls of the loop before the first one that a rule acted on."""
+    if sighting.signal in ANSWERS:
+        return 0  # counted within one call
+    if sighting.signal in COUNTED_SIGNALS or not sighting.evidence:
+        return max(sighting.count - 1, 0)  # this call is counted, too
+    # A round in the history was asked for by a call before this one.
+    return sighting.evidence[0].ago + 1 if sighting.signal in SPANS else sighting.count
+
+
+def _calls_per_count(sighting: Sighting) -> int:
+    """Return how many calls of a loop its rule counts as one: those of a cycle, once around."""
+    is_span = sighting.signal in SPANS and sighting.count > 0
+    return max(_calls_before(sighting) // sighting.count, 1) if is_span else 1
 
 
 def add_sighting(own: Incident, sighting: Sighting) -> None:

@@ -96,6 +96,11 @@ function unlocked(tried) {
   return unlocking;
 }
 
+/** Whether the viewer has entered a token, right or wrong. */
+export function hasToken() {
+  return sessionStorage.getItem(STORAGE_KEY) !== null;
+}
+
 /** Continue with this token, or with none. */
 export function unlock(token) {
   if (token) sessionStorage.setItem(STORAGE_KEY, token);

@@ -10,7 +10,7 @@ const MAX_PAUSE_MS = 5_000;
 const POLL_MS = 3_000;
 const POLLS = 10; // then the stream is tried again
 
-/** The connection: `state` is connecting, live, polling, reconnecting or disconnected. */
+/** The connection: `state` is connecting, live, polling, reconnecting, disconnected, or locked without a token. */
 export const connection = observed({ state: "connecting", since: Date.now() });
 
 const listeners = new Map();
@@ -38,6 +38,7 @@ export async function follow() {
   addEventListener("online", () => wake());
   asking.watch(() => wake());
   for (let failures = 0; ; failures += 1) {
+    let isLocked = false;
     try {
       await streamed(() => {
         const event = connection.value.state === "connecting" ? "connected" : "resumed";
@@ -46,10 +47,11 @@ export async function follow() {
         failures = 0;
       });
     } catch (error) {
+      isLocked = error.status === 401;
       const isThere = error.status === 404 || error.status === 503;
       if (isThere && (await polled())) failures = 0;
     }
-    show(failures < 2 ? "reconnecting" : "disconnected");
+    show(isLocked ? "locked" : failures < 2 ? "reconnecting" : "disconnected");
     await pause(Math.min(MAX_PAUSE_MS, 500 * 2 ** failures) * (0.75 + Math.random() / 4));
   }
 }

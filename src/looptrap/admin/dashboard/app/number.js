@@ -33,7 +33,7 @@ export function dollars(value) {
   const size = Math.abs(value);
   if (size >= 1_000) return DOLLARS.format(value);
   if (size >= 0.01 || size === 0) return CENTS.format(value);
-  return size < 0.0001 ? "less than $0.0001" : `$${value.toPrecision(2)}`;
+  return size < 0.0001 ? "< $0.0001" : `$${value.toPrecision(2)}`;
 }
 
 /** "41.8K tokens" */

@@ -1,5 +1,6 @@
 // The frame of every page: navigation, connection, theme, messages.
 
+import { asking, hasToken } from "./api.js";
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
 import { connection, reconnect, useEvent } from "./live.js";
 import { isHelpOpen } from "./keys.js";
@@ -60,7 +61,7 @@ function Header({ current }) {
 
 function Connection() {
   const { state, since } = useObserved(connection);
-  const words = { connecting: "Connecting", live: "Live", polling: "Polling", reconnecting: "Reconnecting", disconnected: "Disconnected" };
+  const words = { connecting: "Connecting", live: "Live", polling: "Polling", reconnecting: "Reconnecting", disconnected: "Disconnected", locked: "Token needed" };
   return html`<span class="connection ${state}" title=${`${words[state]} since ${exact(since)}`}><span class="dot"></span><span class="connection-word">${words[state]}</span></span>`;
 }
 
@@ -78,6 +79,15 @@ function ThemeSwitch() {
 
 function Away() {
   const { state, since } = useObserved(connection);
+  const isAsking = useObserved(asking) !== null;
+  if (state === "locked" && !isAsking && !hasToken()) {
+    return html`
+      <div class="away" role="alert">
+        <p><strong>This gateway needs a token.</strong> Without one it shows nothing.</p>
+        <button type="button" class="button small" onClick=${() => location.reload()}>Enter a token</button>
+      </div>
+    `;
+  }
   if (state !== "disconnected") return null;
   return html`
     <div class="away" role="alert">

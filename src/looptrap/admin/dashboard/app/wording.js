@@ -23,10 +23,13 @@ function isCounted({ signal }) {
   return signal in COUNTED;
 }
 
-/** Say in one line what repeats: "read_file → the same error 7 times". */
+/**
+ * Say in one line what repeats: "read_file → the same error 7 times". A call that is refused brings no
+ * further result, so these are as many as the rule counted; calls of a loop are `paid` and `refused`.
+ */
 export function headline(incident) {
   const { signal, tool } = incident;
-  const times = `${count(incident.hits)} times`;
+  const times = `${count(isCounted(incident) ? incident.hits : incident.count)} times`;
   if (isCounted(incident)) {
     const what = signal === "tool" && tool ? `${tool} → called the same way` : COUNTED[signal];
     return `${what}, ${times}`;
@@ -68,7 +71,7 @@ export function decided({ verdict, shadow }) {
 /** Return the tone of what was done with a logged call: as in the chart of verdicts. */
 export function callTone({ verdict, shadow }) {
   if (verdict === "allow") return shadow ? "shadow" : "plain";
-  return verdict === "block" || verdict === "stop" ? "refused" : "warned";
+  return verdict === "block" || verdict === "stop" ? "good" : "warned";
 }
 
 /** What the paid calls of an incident have cost; a dash where none was paid for. */

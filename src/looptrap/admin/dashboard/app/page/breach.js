@@ -43,7 +43,10 @@ function Breach({ one, budgets, onChange }) {
   const state = breachState(one, account);
   return html`
     <div class="page-head">
-      <h1 tabIndex="-1">Budget ${one.budget} ${isShadow ? "would refuse calls" : "refused calls"}</h1>
+      <div>
+        <p class="crumb quiet"><a href=${linkTo("callers", { by: "budgets" })}>Budgets</a> <span aria-hidden="true">/</span> breach</p>
+        <h1 tabIndex="-1">Budget ${one.budget} ${isShadow ? "would refuse calls" : "refused calls"}</h1>
+      </div>
       <${Badge} tone=${state.tone}>${state.words}<//>
     </div>
     <p class="lead">

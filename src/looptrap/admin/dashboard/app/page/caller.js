@@ -66,7 +66,7 @@ function Figures({ totals, caller, since, range }) {
   return html`
     <dl class="figures">
       <${Figure} name="Calls" value=${compact(totals.calls)} href=${calls()} />
-      <${Figure} name="Refused" value=${count(totals.refused)} tone=${totals.refused ? "refused" : ""} href=${calls({ verdict: "refused" })} />
+      <${Figure} name="Refused" value=${count(totals.refused)} href=${calls({ verdict: "refused" })} />
       <${Figure} name="Warned" value=${count(totals.warned)} href=${linkTo("incidents", { state: "all", caller, since })} />
       <${Figure} name="Tokens" value=${compact(totals.input_tokens + totals.output_tokens)} note=${`${compact(totals.output_tokens)} out`} />
       <${Figure} name="Cost" value=${totals.calls ? dollars(totals.cost_usd) : NONE} note=${totals.unpriced ? `${counted(totals.unpriced, "call")} unpriced` : ""} />

@@ -14,7 +14,7 @@ import { RANGES } from "../range.js";
 import { iso, now } from "../time.js";
 import { stepOf } from "./callers/stack.js";
 import { COLUMNS } from "./calls/column.js";
-import { apiFilters, Filters } from "./calls/filter.js";
+import { apiFilters, CallFilters } from "./calls/filter.js";
 
 const PAGE_SIZE = 100;
 const MAX_TAIL = 1_000;
@@ -37,7 +37,7 @@ export default function Calls({ query }) {
       <h1 tabIndex="-1">Calls</h1>
       <button type="button" class="button" aria-pressed=${isPaused} disabled=${Boolean(query.until)} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Resume" : "Pause"}</button>
     </div>
-    <${Filters} query=${query} />
+    <${CallFilters} query=${query} />
     <${OverTime} filters=${filters} span=${span} isLive=${isLive} />
     <${Loaded} of=${list} lines=${12} what="The calls">
       ${(calls) => (calls.length

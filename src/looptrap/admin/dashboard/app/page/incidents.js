@@ -14,7 +14,7 @@ import { href, refine } from "../router.js";
 import { iso, now } from "../time.js";
 import { Bulk } from "./incidents/bulk.js";
 import { columnsOf } from "./incidents/column.js";
-import { apiQuery, Filters, isFiltered, matches } from "./incidents/filter.js";
+import { apiQuery, IncidentFilters, isFiltered, matches } from "./incidents/filter.js";
 import { GROUPINGS, Groups } from "./incidents/groups.js";
 
 const PAGE_SIZE = 100;
@@ -38,7 +38,7 @@ export default function Incidents({ query }) {
   const none = html`<${None} query=${query} />`;
   return html`
     <div class="page-head"><h1 tabIndex="-1">Incidents</h1></div>
-    <${Filters} query=${query} />
+    <${IncidentFilters} query=${query} />
     <div class="toolbar">
       <span class="inline-field"><span aria-hidden="true">Group by</span><${Segments} label="Group by" choices=${GROUPINGS} current=${group} to=${(name) => href("/incidents", { ...query, group: name })} /></span>
       <label class="inline-field"><span>Sort by</span>

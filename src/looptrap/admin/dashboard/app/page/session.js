@@ -41,13 +41,13 @@ export default function SessionPage({ caller, session }) {
     <div class="columns">
       <div>
         <${Incidents} whose=${whose} />
+        <${LatestCalls} whose=${whose} />
       </div>
       <div>
         <${KillSwitches} targets=${targetsOf(whose)} />
         <${Budgets} whose=${whose} />
       </div>
     </div>
-    <${LatestCalls} whose=${whose} />
   `;
 }
 
@@ -57,7 +57,7 @@ function Figures({ row, whose }) {
   return html`
     <dl class="figures">
       <${Figure} name="Calls" value=${compact(row.calls)} href=${calls()} />
-      <${Figure} name="Refused" value=${count(row.refused)} tone=${row.refused ? "refused" : ""} href=${calls({ verdict: "refused" })} />
+      <${Figure} name="Refused" value=${count(row.refused)} href=${calls({ verdict: "refused" })} />
       <${Figure} name="Tokens" value=${compact(row.tokens)} note=${row.burn ? `${compact(row.burn)} a minute now` : "idle"} />
       <${Figure} name="Cost" value=${row.calls > row.refused ? dollars(row.cost_usd) : NONE} note=${row.unpriced ? `${counted(row.unpriced, "call")} unpriced` : ""} />
       <${Figure} name="Lasted" value=${span(lasted)} note=${html`last call <${Moment} at=${row.last} />`} />

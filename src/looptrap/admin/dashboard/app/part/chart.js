@@ -4,13 +4,16 @@ import { html, useMemo } from "../html.js";
 import { count } from "../number.js";
 import { StackedChart } from "./stacked_chart.js";
 
-/** Lowest first: what was refused stands on the ground line, where it can be read. */
+/**
+ * Lowest first: what was refused stands on the ground line, where it can be read. It is green as in the
+ * list of incidents: such a call costs nothing.
+ */
 const BANDS = [
-  { name: "refused", title: "Refused" },
+  { name: "refused", title: "Refused", colour: "good" },
   { name: "warned", title: "Warned" },
   { name: "shadowed", title: "Shadow" },
   { name: "passed", title: "Allowed" },
-].map((band) => ({ ...band, stroke: band.name, fill: `${band.name}-fill` }));
+].map(({ name, title, colour = name }) => ({ name, title, stroke: colour, fill: `${colour}-fill` }));
 
 /** Split calls into bands that add up to all of them, whether or not shadowed ones count as allowed. */
 export function bandsOf(numbers) {

@@ -3,10 +3,11 @@
 import { html } from "../html.js";
 import { count } from "../number.js";
 
-const TONES = { warn: "warned", throttle: "warned", nudge: "warned", stop: "refused", block: "refused" };
-
-/** @param {{value: number, thresholds: Record<string, number>, action: string, unit?: string, isNamed?: boolean}} props */
-export function Ladder({ value, thresholds, action, unit = "", isNamed = true }) {
+/**
+ * @param {{value: number, thresholds: Record<string, number>, tone: string, unit?: string, isNamed?: boolean}} props
+ *   `tone` as of a badge; empty where no threshold is reached
+ */
+export function Ladder({ value, thresholds, tone, unit = "", isNamed = true }) {
   const steps = Object.entries(thresholds).sort((one, other) => one[1] - other[1]);
   const end = Math.max(value, ...steps.map(([, at]) => at)) * 1.12 || 1;
   const along = (number) => `${(100 * number) / end}%`;
@@ -14,7 +15,7 @@ export function Ladder({ value, thresholds, action, unit = "", isNamed = true })
   return html`
     <div class="ladder" role="img" aria-label=${`${count(value)}${unit || " counted"}; ${words || "no thresholds"}`}>
       <div class="ladder-track">
-        <div class="ladder-fill ${TONES[action] ?? ""}" style=${{ width: along(value) }}></div>
+        <div class="ladder-fill ${tone}" style=${{ width: along(value) }}></div>
         ${steps.map(([name, at]) => html`<span key=${name} class="ladder-tick" style=${{ left: along(at) }}></span>`)}
       </div>
       ${isNamed && html`<div class="ladder-names">

@@ -15,8 +15,8 @@ export function TokenDialog() {
       verb="Sign in"
       consequences=${
         request.isWrong
-          ? "This token is wrong. Enter the value of the variable that admin_token_env or read_token_env names."
-          : "This gateway needs a token. Enter the value of the variable that admin_token_env or read_token_env names. It is stored in this tab only."
+          ? "This token is wrong. Enter your own, or the value of the variable that admin_token_env or read_token_env names."
+          : "This gateway needs a token. Enter your own, or the value of the variable that admin_token_env or read_token_env names. It is stored in this tab only."
       }
       onConfirm=${({ token }) => unlock(token.trim())}
       onClose=${() => unlock("")}

@@ -68,13 +68,19 @@ export function Letters({ query, onChange }) {
 
 function columnsOf(reason, onResend) {
   return [
-    { title: "What", isWide: true, render: (one) => html`${one.incident ? html`<a class="row-link" href=${linkTo("incident", {}, { id: one.incident })}>${one.title}</a>` : html`<span class="row-link">${one.title}</span>`}<span class="under quiet">${one.name}</span>` },
+    { title: "What", isWide: true, render: (one) => html`${pageOf(one) ? html`<a class="row-link" href=${pageOf(one)}>${one.title}</a>` : html`<span class="row-link">${one.title}</span>`}<span class="under quiet">${one.name}</span>` },
     { title: "Channel", render: (one) => one.channel },
     { title: "State", render: (one) => html`<${State} letter=${one} />` },
     { title: "Happened", isNumber: true, render: (one) => html`<${Moment} at=${one.time} />` },
     { title: "Attempts", isNumber: true, render: (one) => count(one.attempts) },
     { title: "Resend", isAction: true, render: (one) => one.state === "dead" && html`<${Button} kind="small" why=${reason} about=${one.title} onClick=${() => onResend(one)}>Resend …<//>` },
   ];
+}
+
+/** The page about what happened; empty where there is none. */
+function pageOf({ incident, breach }) {
+  if (incident) return linkTo("incident", {}, { id: incident });
+  return breach ? linkTo("breach", {}, { id: breach }) : "";
 }
 
 function State({ letter }) {

@@ -18,7 +18,7 @@ const REFRESH_MS = 5_000;
 
 const INCIDENT_COLUMNS = [
   { title: "What repeats", isWide: true, render: (one) => html`<a class="row-link" href=${linkTo("incident", {}, { id: one.id })}>${headline(one)}</a><span class="under quiet">${one.rule}</span>` },
-  { title: "Done", render: (one) => html`<${ActionBadge} incident=${one} />` },
+  { title: "Action", render: (one) => html`<${ActionBadge} incident=${one} />` },
   { title: "State", render: (one) => html`<${StateBadges} incident=${one} />` },
   { title: "Last call", isNumber: true, render: (one) => html`<${Moment} at=${one.last} />` },
 ];

@@ -19,7 +19,7 @@ export function breachState(one, account) {
   if (one.mode === "shadow") return { tone: "shadow", words: "shadow: nothing was refused" };
   if (one.state === "over") return { tone: "plain", words: "the period is over" };
   if (account && !account.is_exceeded) return { tone: "good", words: "calls pass again" };
-  return { tone: "refused", words: account ? "refuses calls now" : "in this period" };
+  return account ? { tone: "warned", words: "refuses calls now" } : { tone: "plain", words: "the period goes on" };
 }
 
 export function Breaches() {

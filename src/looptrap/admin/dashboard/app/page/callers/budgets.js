@@ -79,7 +79,7 @@ function Account({ account, budget, onChange }) {
         <span>${whose.map(([name, value], index) => html`${index ? " · " : ""}<${Whose} key=${name} name=${name} value=${value} by=${account.by} />`)}</span>
         <${Button} kind="small" why=${reason} about=${`${budget.name} of ${whose.map(([, value]) => value).join(", ")}`} onClick=${() => setAsking(true)}>Reset …<//>
       </div>
-      <${Ladder} value=${account.percent} thresholds=${budget.thresholds} action=${account.is_exceeded ? "block" : reached(budget.thresholds, account.percent)} unit=" %" isNamed=${false} />
+      <${Ladder} value=${account.percent} thresholds=${budget.thresholds} tone=${account.is_exceeded ? "refused" : hasReached(budget.thresholds, account.percent) ? "warned" : ""} unit=" %" isNamed=${false} />
       <p class="facts quiet">
         <span>${amount(budget, account.used)} of ${amount(budget, account.limit)} used, ${account.percent} %</span>
         <span>${account.resets ? html`resets <${Moment} at=${account.resets} />` : "never resets"}</span>
@@ -104,8 +104,7 @@ function Rates({ rates }) {
   `;
 }
 
-/** The severest action whose stage is reached. */
-function reached(thresholds, percent) {
-  const passed = Object.entries(thresholds).filter(([, at]) => percent >= at);
-  return passed.sort((one, other) => other[1] - one[1])[0]?.[0] ?? "allow";
+/** Whether a stage is reached at which something is done. */
+function hasReached(thresholds, percent) {
+  return Object.values(thresholds).some((at) => percent >= at);
 }

@@ -23,10 +23,9 @@ const WHO = {
 
 const SESSION = { title: "Session", isWide: true, render: (one) => html`<${SessionLink} ...${one} /><span class="under quiet">${one.agent}</span>` };
 
-const AGENT = { title: "Agent", isWide: true, render: (one) => one.agent || NONE };
+const MODEL = { title: "Model", isName: true, render: (one) => html`${one.model || NONE}<span class="under quiet">${one.provider || "not sent"}</span>` };
 
 const REST = [
-  { title: "Model", isName: true, render: (one) => html`${one.model || NONE}<span class="under quiet">${one.provider || "not sent"}</span>` },
   { title: "Verdict", render: (one) => html`<${VerdictBadge} call=${one} />${one.rule && html`<span class="under quiet">${one.rule}</span>`}` },
   { title: "Status", isNumber: true, render: (one) => one.status || NONE },
   { title: "Tokens", isNumber: true, render: (one) => html`<${Tokens} call=${one} />` },
@@ -35,13 +34,13 @@ const REST = [
 ];
 
 /** Of all callers. */
-export const COLUMNS = [TIME, WHO, ...REST];
+export const COLUMNS = [TIME, WHO, MODEL, ...REST];
 
 /** Of one caller. */
-export const COLUMNS_OF_CALLER = [TIME, SESSION, ...REST];
+export const COLUMNS_OF_CALLER = [TIME, SESSION, MODEL, ...REST];
 
-/** Of one session. */
-export const COLUMNS_OF_SESSION = [TIME, AGENT, ...REST];
+/** Of one session, which has one agent and mostly one model. */
+export const COLUMNS_OF_SESSION = [TIME, { ...MODEL, isWide: true }, ...REST];
 
 /** What a call cost; a dash for one that was not sent. */
 export function cost(call) {

@@ -1,7 +1,7 @@
 // The filters of the log of calls, kept in the address so that a view can be shared.
 
 import { html } from "../../html.js";
-import { Choice, Typed } from "../../part/filter.js";
+import { Choice, Filters, Typed } from "../../part/filter.js";
 import { TimeRange } from "../../part/time_range.js";
 import { refine } from "../../router.js";
 
@@ -18,9 +18,9 @@ export function apiFilters(query) {
   return Object.fromEntries(NAMES.map((name) => [name, query[name]]).filter(([, value]) => value));
 }
 
-export function Filters({ query }) {
+export function CallFilters({ query }) {
   return html`
-    <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
+    <${Filters} query=${query} names=${NAMES}>
       ${Object.entries(TYPED).map(([name, words]) => html`
         <label key=${name}><span>${words}</span><${Typed} name=${name} type="text" value=${query[name]} placeholder="any" /></label>
       `)}
@@ -36,7 +36,7 @@ export function Filters({ query }) {
           </button>
         `)}
       </div>
-    </form>
+    <//>
   `;
 }
 

@@ -5,6 +5,7 @@ import { count } from "../../number.js";
 import { linkTo } from "../../pages.js";
 import { ActionBadge } from "../../part/badge.js";
 import { Ladder } from "../../part/ladder.js";
+import { tone } from "../../wording.js";
 
 export function Rules({ incident }) {
   const rules = incident.counts?.length ? incident.counts : [alone(incident)];
@@ -31,7 +32,7 @@ function Rule({ rule, mode, evidence = [] }) {
         </span>
         ${rule.action && rule.action !== "allow" ? html`<${ActionBadge} incident=${{ action: rule.action, mode }} />` : html`<span class="badge plain">no action</span>`}
       </div>
-      <div class="row rule-count"><span class="rule-number">${count(rule.count)}</span><${Ladder} value=${rule.count} thresholds=${rule.thresholds ?? {}} action=${rule.action} /></div>
+      <div class="row rule-count"><span class="rule-number">${count(rule.count)}</span><${Ladder} value=${rule.count} thresholds=${rule.thresholds ?? {}} tone=${rule.action && rule.action !== "allow" ? tone({ action: rule.action, mode }) : ""} /></div>
       ${said && html`<p class="quiet">${said.what}${sure}</p>`}
     </li>
   `;

@@ -31,9 +31,9 @@ export const columnsOf = (onChoose) => [
       <${Under} parts=${[one.agent, one.project, one.session]} />
     `,
   },
-  { title: "Done", render: (one) => html`<${ActionBadge} incident=${one} />` },
+  { title: "Action", render: (one) => html`<${ActionBadge} incident=${one} />` },
   { title: "State", render: (one) => html`<${StateBadges} incident=${one} />` },
-  { title: "Hits", isNumber: true, render: (one) => count(one.hits) },
+  { title: "Calls", isNumber: true, render: (one) => count(one.hits) },
   { title: "Refused", isNumber: true, render: (one) => count(one.refused) },
   { title: "Spent", isNumber: true, render: spent },
   { title: "Saved", isNumber: true, render: saved },

@@ -1,7 +1,7 @@
 // The filters of the list, kept in the address so that a view can be shared.
 
 import { html, useEffect, useRef } from "../../html.js";
-import { Choice, Typed } from "../../part/filter.js";
+import { Choice, Filters, Typed } from "../../part/filter.js";
 import { TimeRange } from "../../part/time_range.js";
 import { refine } from "../../router.js";
 import { iso, now } from "../../time.js";
@@ -37,7 +37,7 @@ export function matches(incident, filters) {
   );
 }
 
-export function Filters({ query }) {
+export function IncidentFilters({ query }) {
   const search = useRef(null);
   useEffect(() => {
     if (query.focus !== "search") return;
@@ -45,7 +45,7 @@ export function Filters({ query }) {
     refine({ focus: "" });
   }, [query.focus]);
   return html`
-    <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
+    <${Filters} query=${query} names=${[...EXACT, "state", "label", "acknowledged"]}>
       <label class="grow"><span>Search</span>
         <${Typed} name="q" type="search" value=${query.q} field=${search} placeholder="caller, session, rule, model or id" /></label>
       <${Choice} name="state" label="State" value=${query.state ?? "open"} choices=${{ open: "open", closed: "closed", all: "all" }} />
@@ -62,6 +62,6 @@ export function Filters({ query }) {
           </button>
         `}
       </div>
-    </form>
+    <//>
   `;
 }

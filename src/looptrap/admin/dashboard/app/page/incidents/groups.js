@@ -48,7 +48,7 @@ function columnsOf(query) {
     { title: "Group", isWide: true, render: (one) => html`<${Name} one=${one} query=${query} />` },
     { title: "Incidents", isNumber: true, render: (one) => count(one.incidents) },
     { title: "Open", isNumber: true, render: (one) => (one.open ? html`<b>${count(one.open)}</b>` : "0") },
-    { title: "Hits", isNumber: true, render: (one) => count(one.hits) },
+    { title: "Calls", isNumber: true, render: (one) => count(one.hits) },
     { title: "Refused", isNumber: true, render: (one) => count(one.refused) },
     { title: "Spent", isNumber: true, render: (one) => dollars(one.spent_usd) },
     { title: "Saved", isNumber: true, render: (one) => (one.refused ? dollars(one.saved_usd) : NONE) },

@@ -16,7 +16,7 @@ export function Providers() {
   for (const event of ["stats", "status"]) useEvent(event, freshen);
   return html`
     <section class="card" aria-labelledby="providers">
-      <h2 id="providers">Providers</h2>
+      <h2 id="providers">Providers <span class="quiet">since the start of the gateway</span></h2>
       <${Loaded} of=${providers} lines=${3} what="The providers">
         ${(value) => (value.providers.length
           ? html`<ul class="providers">${value.providers.map((one) => html`<${Provider} key=${one.name} provider=${one} />`)}</ul>`

@@ -58,7 +58,7 @@ function byName(views) {
 
 function columnsOf(reason, onOpen) {
   return [
-    { title: "Budget", isWide: true, render: (one) => html`<a class="row-link" href=${linkTo("callers", { by: "budgets" })}>${one.name}</a><span class="under quiet">${unnamed(one.words, one.name)}</span>` },
+    { title: "Budget", isWide: true, render: (one) => html`<a class="row-link" href=${linkTo("callers", { by: "budgets" })}>${one.name}</a><span class="under whole quiet">${unnamed(one.words, one.name)}</span>` },
     { title: "Limit", render: (one) => html`<b>${one.limits.map(({ unit, limit }) => UNITS[unit].words(limit)).join(", ")}</b>` },
     { title: "File", render: (one) => one.limits.map(({ unit, ofFile }) => (ofFile === null ? "–" : UNITS[unit].words(ofFile))).join(", ") },
     { title: "From", render: (one) => html`<${Badge}>${one.version ? "set here" : "file"}<//>` },

@@ -59,7 +59,7 @@ function columnsOf(reason, onOpen) {
     { title: "Key", isWide: true, render: (one) => html`<a class="row-link" href=${linkTo("callers", { by: "caller", name: `key:${one.name}` })}>${one.name}</a>` },
     { title: "Project", render: (one) => (one.project ? html`<a href=${linkTo("settings", { project: one.project })}>${one.project}</a>` : "–") },
     { title: "Created", render: (one) => html`<${Moment} at=${one.created} />` },
-    { title: "State", render: (one) => html`<${State} revoked=${one.revoked} />` },
+    { title: "State", render: (one) => html`<${KeyState} revoked=${one.revoked} />` },
     {
       title: "Change",
       isAction: true,
@@ -73,7 +73,8 @@ function columnsOf(reason, onOpen) {
   ];
 }
 
-function State({ revoked }) {
+/** Whether a key is valid, was replaced and ends soon, or is revoked. */
+export function KeyState({ revoked }) {
   if (revoked === null) return html`<${Badge} tone="good">valid<//>`;
   if (Date.parse(revoked) > now()) return html`<span><${Badge} tone="warned">replaced<//> <span class="quiet">ends <${Moment} at=${revoked} /></span></span>`;
   return html`<span><${Badge} tone="refused">revoked<//> <span class="quiet"><${Moment} at=${revoked} /></span></span>`;

@@ -61,7 +61,7 @@ function Rule({ rule, isSet }) {
         <span class="rule-name"><a href=${linkTo("settings", { part: "policies", rule: rule.name })}><strong>${rule.name}</strong></a><span class="quiet">watches ${rule.watch}</span></span>
         <span class="badges">
           ${isSet && html`<${Badge}>set here<//>`}
-          ${rule.enabled === false ? html`<${Badge} tone="refused">off<//>` : Object.entries(rule.thresholds).map(([action, at]) => html`<${Badge} key=${action} tone=${action === "block" || action === "stop" ? "refused" : "warned"}>${action} at ${at}<//>`)}
+          ${rule.enabled === false ? html`<${Badge} tone="warned">off<//>` : Object.entries(rule.thresholds).map(([action, at]) => html`<${Badge} key=${action}>${action} at ${at}<//>`)}
         </span>
       </div>
       <p class="quiet">${unnamed(rule.words, rule.name)} <a href=${linkTo("incidents", { state: "all", rule: rule.name })}>Its incidents</a></p>

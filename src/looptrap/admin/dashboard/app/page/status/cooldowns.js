@@ -12,10 +12,11 @@ import { usePaged } from "../../paged.js";
 import { Button } from "../../part/button.js";
 import { Confirm } from "../../part/dialog.js";
 import { Moment } from "../../part/moment.js";
-import { Empty, Loaded } from "../../part/state.js";
+import { Loaded } from "../../part/state.js";
 import { More, Table } from "../../part/table.js";
 import { CallerLink } from "../../part/who.js";
 import { status, whyReadOnly } from "../../status.js";
+import { clock } from "../../time.js";
 
 const REFRESH_MS = 5_000;
 
@@ -31,18 +32,21 @@ export function Cooldowns() {
   for (const event of ["incident", "change", "stats", "polled"]) useEvent(event, freshen);
   const [asking, setAsking] = useState(null);
   const reason = whyReadOnly(useObserved(status));
+  const at = useObserved(clock);
   const columns = useMemo(() => columnsOf(reason, setAsking), [reason]);
   const release = () => act(change("POST", "release", { incident: asking.incident }), ({ released }) => (released ? "Released: the next such call passes." : "It was not being refused any more."), cooldowns.reload);
   return html`
     <section class="card flush" aria-labelledby="cooldowns">
       <div class="card-head"><h2 id="cooldowns">Cooldowns <span class="quiet">what is refused now</span></h2></div>
       <${Loaded} of=${cooldowns} lines=${3} what="The cooldowns">
-        ${(found) => (found.length
-          ? html`
-            <${Table} caption="Cooldowns" columns=${columns} rows=${byIncident(found)} keyOf=${(one) => one.incident} />
-            ${(cooldowns.next || pages > 1) && html`<${More} shown=${byIncident(found).length} noun="incident" hasMore=${Boolean(cooldowns.next)} isBusy=${cooldowns.isGoingOn} onMore=${goOn} />`}
-          `
-          : html`<${Empty} isCalm title="Nothing is being refused." />`)}
+        ${(loaded) => {
+          const rows = byIncident(loaded.filter((one) => Date.parse(one.until) > at));
+          if (!rows.length && !cooldowns.next) return html`<p class="none quiet">Nothing is being refused.</p>`;
+          return html`
+            <${Table} caption="Cooldowns" columns=${columns} rows=${rows} keyOf=${(one) => one.incident} />
+            ${(cooldowns.next || pages > 1) && html`<${More} shown=${rows.length} noun="incident" hasMore=${Boolean(cooldowns.next)} isBusy=${cooldowns.isGoingOn} onMore=${goOn} />`}
+          `;
+        }}
       <//>
     </section>
     ${asking && html`

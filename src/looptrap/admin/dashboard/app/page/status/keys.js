@@ -4,9 +4,9 @@ import { html } from "../../html.js";
 import { useEvent } from "../../live.js";
 import { useLoaded } from "../../loaded.js";
 import { linkTo } from "../../pages.js";
-import { Badge } from "../../part/badge.js";
 import { Moment } from "../../part/moment.js";
 import { Loaded } from "../../part/state.js";
+import { KeyState } from "../settings/keys.js";
 
 export function Keys() {
   const keys = useLoaded("keys");
@@ -21,7 +21,7 @@ export function Keys() {
             ${value.keys.map((one) => html`
               <li key=${`${one.name} ${one.created}`}>
                 <span><a href=${linkTo("callers", { by: "caller", name: `key:${one.name}` })}>${one.name}</a> <span class="quiet">${one.project}</span></span>
-                ${one.revoked ? html`<${Badge} tone="refused">revoked<//>` : html`<span class="quiet">created <${Moment} at=${one.created} /></span>`}
+                ${one.revoked ? html`<${KeyState} revoked=${one.revoked} />` : html`<span class="quiet">created <${Moment} at=${one.created} /></span>`}
               </li>
             `)}
           </ul>

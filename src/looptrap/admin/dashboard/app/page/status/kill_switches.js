@@ -11,7 +11,7 @@ import { Button } from "../../part/button.js";
 import { Confirm, Field } from "../../part/dialog.js";
 import { KillSwitch, Lasting } from "../../part/kill_switch.js";
 import { Moment } from "../../part/moment.js";
-import { Empty, Loaded } from "../../part/state.js";
+import { Loaded } from "../../part/state.js";
 import { Table } from "../../part/table.js";
 import { CallerLink, SessionLink } from "../../part/who.js";
 import { status, whyReadOnly } from "../../status.js";
@@ -35,7 +35,7 @@ export function KillSwitches({ targets = null }) {
       <${Loaded} of=${switches} lines=${3} what="The kill switches">
         ${(value) => (value.kill_switches.some(isShown)
           ? html`<${Table} caption="Kill switches in force" columns=${columns} rows=${value.kill_switches.filter(isShown)} keyOf=${(one) => one.id ?? matchWords(one.match)} />`
-          : html`<${Empty} isCalm title="No kill switch is set." />`)}
+          : html`<p class="none quiet">No kill switch is set.</p>`)}
       <//>
     </section>
     ${asking === "new" && targets && html`<${KillSwitch} targets=${targets} done=${(request, words) => act(request, words, switches.reload)} onClose=${close} />`}

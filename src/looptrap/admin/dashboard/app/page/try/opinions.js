@@ -5,6 +5,7 @@ import { count, counted } from "../../number.js";
 import { ActionBadge, Badge } from "../../part/badge.js";
 import { Ladder } from "../../part/ladder.js";
 import { isRefused } from "./verdict.js";
+import { tone } from "../../wording.js";
 
 export function Opinions({ tried, at, onMove }) {
   const step = tried.steps[at];
@@ -37,7 +38,7 @@ function Rule({ rule, opinion }) {
         <span class="rule-name"><strong>${rule.rule}</strong><span class="quiet">watches ${rule.signal}</span></span>
         ${action === "allow" ? html`<${Badge}>${opinion ? "below its thresholds" : "counts nothing"}<//>` : html`<${ActionBadge} incident=${{ action, mode: "trial" }} />`}
       </div>
-      <div class="row rule-count"><span class="rule-number">${count(value)}</span><${Ladder} value=${value} thresholds=${opinion?.thresholds ?? rule.thresholds} action=${action} /></div>
+      <div class="row rule-count"><span class="rule-number">${count(value)}</span><${Ladder} value=${value} thresholds=${opinion?.thresholds ?? rule.thresholds} tone=${action === "allow" ? "" : tone({ action, mode: "trial" })} /></div>
       <p class="quiet rule-words">${opinion?.words ?? ""}</p>
     </li>
   `;
