@@ -280,10 +280,11 @@ def test_a_history_that_is_full_fits_into_its_volume_beside_its_log(config):
 
 
 def test_the_store_is_pods_of_the_cluster(config):
-    addresses, is_cluster = parse_store_url(config.store)
+    plan = parse_store_url(config.store)
+    addresses = plan.servers
     stateful = ALL["StatefulSet", CLUSTER]["spec"]
     pods = {f"{CLUSTER}-{n}.{stateful['serviceName']}" for n in range(stateful["replicas"])}
-    assert is_cluster
+    assert plan.kind == "cluster"
     assert {address.password for address in addresses} == {SECRET}
     assert {address.port for address in addresses} == {ports(VALKEY)["valkey"]}
     assert {address.host for address in addresses} < pods
