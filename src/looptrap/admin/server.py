@@ -126,7 +126,9 @@ class AdminServer:
                 sized = request.clone(client_max_size=limit) if limit else request
                 response = await self._respond(sized, handler)
             return await self._timeouts.send(request, response)
-        except ConnectionError:  # the client has left: aiohttp would log a traceback
+        except ConnectionError:  # the client has left, or is cut off: aiohttp would log a traceback
+            if request.transport is not None:
+                request.transport.abort()
             return web.Response()
 
     async def _respond(self, request: web.Request, handler: Handler) -> web.StreamResponse:
