@@ -29,6 +29,17 @@ from looptrap.policy.rate import Rate
         pytest.param(
             Budget(
                 name="b",
+                by=("gateway",),
+                limit_usd=5,
+                stages=Ladder({Action.BLOCK: 100}),
+                reserve="typical",
+            ),
+            "b: all callers together may cost $5.00 in all: refused once 100 % are used",
+            id="typical reservations",
+        ),
+        pytest.param(
+            Budget(
+                name="b",
                 by=("header:x-team",),
                 limit_usd=0.02,
                 limit_tokens=100_000,

@@ -49,6 +49,7 @@ def test_reads_everything_that_can_be_written_of_a_budget():
             thresholds = { warn = 50, throttle = 90, stop = 120 }
             delay = 0.5
             output_tokens = 800
+            reserve = "typical"
             mode = "shadow"
             select = { path_prefix = "/v1/", models = ["gpt-*"] }
             """
@@ -63,6 +64,7 @@ def test_reads_everything_that_can_be_written_of_a_budget():
         stages=Ladder({Action.WARN: 50, Action.THROTTLE: 90, Action.STOP: 120}),
         delay=0.5,
         output_tokens=800,
+        reserve="typical",
         mode="shadow",
         select=Selector(path_prefix="/v1/", models=("gpt-*",)),
     )

@@ -1,6 +1,7 @@
 """The table of programs: how each command is pointed at a gateway, and whose calls go where."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -181,7 +182,9 @@ def test_one_url_for_all_apis_is_replaced_only_where_it_is_set(user):
                      "goes before the environment", id="settings of its own"),
         pytest.param(["codex", "-c", "model_provider=x"], {}, {}, "choose a provider",
                      id="a provider by an argument"),
-        pytest.param(["gemini"], {}, {}, "chooses no login", id="gemini without a login"),
+        pytest.param(["gemini"], {}, {}, "no GEMINI_API_KEY", id="gemini without a login"),
+        pytest.param(["gemini"], {"GOOGLE_GENAI_USE_VERTEXAI": "true"}, {}, "Vertex AI",
+                     id="gemini with Vertex AI"),
         pytest.param(["gemini"], {}, {".gemini/settings.json":
                      '{"security": {"auth": {"selectedType": "oauth-personal"}}}'},
                      "Code Assist", id="gemini with a Google login"),
@@ -205,6 +208,51 @@ def test_nothing_is_announced_without_reason(user):
     for program in (*PROGRAMS, ANY_PROGRAM):
         if program.name != "cursor":
             assert list(program.warnings(user(files=files), [program.name])) == []
+
+
+# Gemini CLI
+
+GEMINI_SETTINGS = ".gemini/settings.json"
+LOGIN = '{"security": {"auth": {"selectedType": "oauth-personal"}}}'
+KEY = {"GEMINI_API_KEY": "k"}
+
+
+def completed(user, env, files):
+    """Complete the files of Gemini CLI; return what is said of it."""
+    program, _ = find_program(["gemini"])
+    return list(program.complete_files(user(env, files), datetime(2026, 11, 18)))
+
+
+@pytest.mark.parametrize(
+    ("env", "files"),
+    [
+        pytest.param(KEY, {}, id="a fresh machine"),
+        pytest.param(KEY, {GEMINI_SETTINGS: '{"ui": {"theme": "Ayu"}}'}, id="other settings"),
+        pytest.param({}, {".gemini/.env": "GEMINI_API_KEY=k"}, id="a key in its file"),
+    ],
+)
+def test_gemini_with_a_key_and_no_login_gets_one(user, tmp_path, env, files):
+    [said] = completed(user, env, files)
+    assert said.startswith("set security.auth.selectedType to gemini-api-key in ~/.gemini/settings")
+    known = json.loads(files.get(GEMINI_SETTINGS, "{}"))
+    assert json.loads((tmp_path / GEMINI_SETTINGS).read_text()) == {
+        **known,
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+    }
+    assert completed(user, env, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("env", "files"),
+    [
+        pytest.param(KEY, {GEMINI_SETTINGS: LOGIN}, id="a login is chosen"),
+        pytest.param(KEY | {"GOOGLE_GENAI_USE_GCA": "true"}, {}, id="a login by a variable"),
+        pytest.param({}, {}, id="no key"),
+    ],
+)
+def test_gemini_is_left_alone_otherwise(user, tmp_path, env, files):
+    assert completed(user, env, files) == []
+    assert (tmp_path / GEMINI_SETTINGS).exists() == bool(files)
 
 
 # Cline

@@ -112,10 +112,10 @@ def test_a_loop_is_answered_as_asked_for(guarded, flags, last, line, status):
 
 def test_a_budget_is_for_all_callers_of_the_run_together(guarded, tmp_path):
     (tmp_path / "prices.toml").write_text("[price_fallback]\ninput = 0\noutput = 1000000")
-    body = json.dumps({**json.loads(chat("Task {number}", "made-up")), "max_tokens": 1})
+    body = json.dumps({**json.loads(chat("Task {number}", "made-up")), "max_tokens": 128_000})
     words = shlex.join(asking(2, body))
     flags = ["--config", "prices.toml", "--budget", "5"]
-    # Each call costs two dollars, one of which is reserved.
+    # Each call costs two dollars, and may cost far more than the budget has.
     ended = guarded(*flags, "--", "sh", "-c", f"KEY=a {words}; KEY=b {words}")
     assert [line.split()[0] for line in ended.out.splitlines()] == ["200", "200", "200", "402"]
     assert "1 call refused by a budget" in ended.said

@@ -29,6 +29,7 @@ class ForgetfulAgent:
         tools=(),
         session="",
         task="Make the tests pass.",
+        start=1_000_000.0,
     ):
         self._results = results
         self.guard = guard or Guard.from_preset(secret=b"secret")
@@ -40,7 +41,7 @@ class ForgetfulAgent:
             {"role": "user", "content": task},
         ]
         self._rounds = []
-        self.now = 1_000_000.0
+        self.now = start
 
     def compact(self):
         """Leave a summary in place of all rounds."""

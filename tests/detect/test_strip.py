@@ -155,10 +155,11 @@ def test_of_a_compacted_run_the_rounds_before_are_shown_too():
 
 
 def test_a_run_that_begins_again_is_marked_at_its_beginning():
-    guard = ForgetfulAgent(session="s").guard
-    for _ in range(2):
-        ForgetfulAgent(guard, session="s").does(LIST, TEST)
-    ticket = ForgetfulAgent(guard, session="s").does(LIST)
+    first = ForgetfulAgent(session="s")
+    first.does(LIST, TEST)
+    second = ForgetfulAgent(first.guard, session="s", start=first.now)
+    second.does(LIST, TEST)
+    ticket = ForgetfulAgent(first.guard, session="s", start=second.now).does(LIST)
     assert ticket.trajectory.restarts == 2
     assert shown(ticket) == "!a"
 

@@ -13,6 +13,7 @@ from looptrap.dialect.agent import (
     agent_of,
     agent_session_of,
     finishing_calls,
+    main_session_of,
 )
 from looptrap.dialect.model import MAX_NAME_CHARS, Request
 from looptrap.dialect.registry import read
@@ -94,6 +95,26 @@ def test_a_long_name_is_cut_and_agents_stay_apart():
     }
     assert len(found) == 2
     assert max(map(len, found)) == MAX_NAME_CHARS
+
+
+SUBAGENT = [(b"x-claude-code-session-id", b"s"), (b"x-claude-code-agent-id", b"a")]
+
+
+@pytest.mark.parametrize(("headers", "named", "main"), [
+    (SUBAGENT, "s:a", "s"),
+    (SUBAGENT[:1], "s", "s"),
+    ([(b"session-id", b"s"), (b"thread-id", b"t")], "s:t", "s"),
+    ([(b"session-id", b"s" * 500), (b"thread-id", b"t")], "s" * 64 + ":t", "s" * 500),
+    (SUBAGENT, "team:run", "team:run"),
+    ([], "s:a", "s:a"),
+    ([], ":", ":"),
+    ([], "", ""),
+], ids=["a subagent", "an agent", "a thread", "a long name", "a session named by the client",
+        "a name with a colon", "a colon", "none"])  # fmt: skip
+def test_a_part_of_a_session_belongs_to_the_whole(headers, named, main):
+    asked = call(headers=headers)
+    asked.request.session = named
+    assert main_session_of(asked) == main
 
 
 json_values = st.recursive(

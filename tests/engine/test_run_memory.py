@@ -172,6 +172,21 @@ class TestLoops:
         assert not any(map(is_refused, said))
 
     @in_each_dialect
+    @pytest.mark.parametrize("seconds_apart", [25, 50, 75])
+    def test_runs_side_by_side_are_no_restarts(self, dialect, seconds_apart):
+        one, looks = guard(), [READ._replace(path=f"src/{n}.py", result=f"{n}") for n in range(3)]
+        agents = [
+            Agent(one, dialect, seed=number, start=START + seconds_apart * number)
+            for number in range(8)
+        ]
+        left = {agent: [move for look in looks for move in (look, FAIL)] for agent in agents}
+        said = set()
+        while any(left.values()):
+            agent = min((agent for agent in agents if left[agent]), key=lambda agent: agent.now)
+            said.add(agent.do(left[agent].pop(0)))
+        assert said == {"allow"}
+
+    @in_each_dialect
     def test_runs_that_end_differently_are_not(self, dialect):
         one = guard()
         for number in range(6):

@@ -119,15 +119,15 @@ def test_equal_runs_side_by_side_are_no_loop(program, tmp_path):
 
 @programs(MINI, AIDER)
 @pytest.mark.parametrize(
-    ("answer_s", "seconds_apart"),
+    ("answer_s", "seconds_apart", "overlap"),
     [
-        pytest.param(0.05, 0, id="at once, answers of 50 ms"),
-        pytest.param(0.2, 3, id="3 s apart"),
-        pytest.param(0, 3, id="3 s apart, answers at once"),
+        pytest.param(0.5, 0, True, id="at once, answers of 0.5 s"),
+        pytest.param(2, 3, True, id="3 s apart, answers of 2 s"),
+        pytest.param(0, 3, False, id="3 s apart, answers at once"),
     ],
 )
 def test_equal_runs_that_name_no_session_are_not_refused(
-    program, answer_s, seconds_apart, tmp_path
+    program, answer_s, seconds_apart, overlap, tmp_path
 ):
     scenario = patch_and_test(program)
     script = program.script(scenario)
@@ -140,6 +140,8 @@ def test_equal_runs_that_name_no_session_are_not_refused(
         seconds_apart=seconds_apart,
     )
     assert runs.refused == 0, runs
+    if overlap:  # else each may be taken for a restart of the one before
+        assert runs.warned == 0, runs
     assert [run.status for run in runs.runs] == [0] * COPIES, runs
 
 

@@ -26,7 +26,7 @@ REFUSED_STATUS = 42
 
 
 def with_a_key_only(program: Program) -> Program:
-    """Return a program whose arguments and variables say nothing about where its model is."""
+    """Return a program on a fresh machine: nothing says where its model is, and it has no files."""
     marker = "http://gateway"
 
     def is_plain(value: str) -> bool:
@@ -36,12 +36,11 @@ def with_a_key_only(program: Program) -> Program:
         name: value for name, value in program.environment(marker).items() if is_plain(value)
     }
     arguments = [one for one in program.arguments(marker) if is_plain(one)]
-    files = {name: text for name, text in program.files.items() if "{url}" not in text}
     return replace(
         program,
         arguments=lambda _url: arguments,
         environment=lambda _url: variables,
-        files=files,
+        files={},
     )
 
 

@@ -104,6 +104,37 @@ async def test_agents_with_one_prompt_and_sessions_of_their_own_are_no_loop(serv
     assert [answer.status for answer in answers] == [200] * 8
 
 
+PURSE = "[[budgets]]\nby = ['session']\nlimit_usd = 1\nthresholds = { block = 100 }\n"
+DOLLAR_A_CALL = "[price_fallback]\ninput = 0\noutput = 1000000\n"
+
+
+def subagent(number, session="s"):
+    return CLAUDE_CODE | {
+        "X-Claude-Code-Session-Id": session,
+        "X-Claude-Code-Agent-Id": f"a{number}",
+    }
+
+
+async def test_subagents_share_the_budget_of_their_session(serve):
+    here = await serve(PURSE + DOLLAR_A_CALL)
+    body = chat("Task", max_tokens=1, model="made-up")
+    asked = [subagent(1), subagent(2), {"X-Claude-Code-Session-Id": "s"}, subagent(1, "other")]
+    answers = [await here.ask(headers=JSON | headers, body=body) for headers in asked]
+    assert [answer.status for answer in answers] == [200, 402, 402, 200]
+
+
+@pytest.mark.parametrize(("session", "statuses"), [
+    pytest.param("s", [403, 403, 200], id="a session with its subagents"),
+    pytest.param("s:a1", [403, 200, 200], id="one subagent"),
+    pytest.param("a1", [200, 200, 200], id="the name of a subagent alone"),
+])  # fmt: skip
+async def test_a_kill_switch_of_a_session_is_for_its_subagents_too(serve, session, statuses):
+    here = await serve(f"[[kill_switches]]\nmatch = {{ session = '{session}' }}\n")
+    asked = [subagent(1), subagent(2), subagent(1, "other")]
+    answers = [await here.ask(headers=JSON | headers, body=chat()) for headers in asked]
+    assert [answer.status for answer in answers] == statuses
+
+
 async def test_without_session_headers_the_sessions_of_agents_are_not_read(serve):
     here = await serve("session_headers = []\n")
     answers = [

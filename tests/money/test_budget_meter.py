@@ -122,6 +122,52 @@ def test_a_usage_beyond_all_numbers_breaks_no_account(unit, used):
     assert action(guard) is expected
 
 
+TYPICAL = Budget(name="b", limit_usd=1.0, output_tokens=5 * CENT, reserve="typical", **BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("spent", "expected"),
+    [
+        pytest.param(0, Action.ALLOW, id="more is allowed than the budget has"),
+        pytest.param(99, Action.ALLOW, id="a cent is left"),
+        pytest.param(100, Action.BLOCK, id="nothing is left"),
+        pytest.param(130, Action.BLOCK, id="an answer went beyond it"),
+    ],
+)
+def test_a_call_of_a_typical_reservation_passes_while_anything_is_left(spent, expected):
+    guard = budgeted(TYPICAL)
+    guard.used(guard.admit(call(), T), Usage(0, spent * CENT), T)
+    ticket = guard.admit(call(300 * CENT), T)
+    assert ticket.verdict.action is expected
+    if expected is Action.BLOCK:
+        assert "Nothing more." in ticket.verdict.message
+        assert "may need" not in ticket.verdict.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "reserved"),
+    [
+        pytest.param({"max_tokens": 300 * CENT}, 5, id="a high limit"),
+        pytest.param({"max_tokens": 2 * CENT}, 2, id="a low limit"),
+        pytest.param({}, 5, id="no limit"),
+        pytest.param({"max_tokens": 300 * CENT, "n": 3}, 15, id="three choices"),
+    ],
+)
+def test_a_typical_reservation_is_at_most_the_output_tokens_a_choice(fields, reserved):
+    guard = budgeted(TYPICAL)
+    body = msgspec.json.encode({"model": "m", "messages": [], **fields})
+    one = read(Request(path="/v1/chat/completions", body=body, caller="c"))
+    guard.admit(one, T)
+    guard.used(guard.admit(call(), T), Usage(0, (100 - reserved) * CENT), T)
+    assert action(guard) is Action.BLOCK
+
+
+def test_calls_of_typical_reservations_under_way_together_leave_no_room_for_more():
+    guard = budgeted(TYPICAL)
+    under_way = [action(guard, call(300 * CENT)) for _ in range(21)]
+    assert under_way == [Action.ALLOW] * 20 + [Action.BLOCK]
+
+
 def test_a_refused_call_leaves_room_for_a_smaller_one():
     guard = budgeted(DOLLAR)
     assert action(guard, call(101 * CENT)) is Action.BLOCK

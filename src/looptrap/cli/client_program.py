@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from looptrap.cli.gateway_client import DEFAULT_GATEWAY
-from looptrap.cli.settings_file import Key, Values, read_value
+from looptrap.cli.settings_file import Key, Values, merge_file, read_value, replace_file
 from looptrap.errors import ConfigError, Problem
 from looptrap.wire.origin import Origin
 
@@ -128,7 +129,9 @@ class ClientProgram:
     file_wins: bool = False
     """Whether the file goes before the variables."""
     missing_entries: Mapping[str, Mapping[Key, str | bool]] = field(default_factory=dict)
-    """Values of further files that are set if they are missing."""
+    """Values of further files that are set if they are missing …"""
+    cannot_run_without: Callable[[UserFiles], bool] = lambda _user: False
+    """… and whether a run of this user fails without them."""
     upstream: Callable[[UserFiles], ConfiguredUrl | None] = lambda _user: None
     """Returns where its calls go by a login, without any base URL."""
     pass_entries: Callable[[Values, Sequence[str], UserFiles], RunWords] | None = None
@@ -168,6 +171,25 @@ class ClientProgram:
             key: urls.of(entry) if isinstance(entry, UrlForm) else entry
             for key, entry in self.entries(user).items()
         }
+
+    def missing(self, user: UserFiles) -> dict[str, Values]:
+        """Return what is to be added to its further files, without those that lack nothing."""
+        found: dict[str, Values] = {}
+        for name, values in self.missing_entries.items():
+            if missing := {key: one for key, one in values.items() if not user.value(name, key)}:
+                found[name] = missing
+        return found
+
+    def complete_files(self, user: UserFiles, now: datetime) -> Iterator[str]:
+        """Write what a run fails without into its files; yield a line for each value."""
+        if not self.cannot_run_without(user):
+            return
+        for name, values in self.missing(user).items():
+            _, text = merge_file(user.path(name), values)
+            replace_file(user.path(name), text, now)
+            for key, value in values.items():
+                what = f"{'.'.join(key)} to {value} in {name}"
+                yield f"set {what}: {self.name} needs it for a base URL"
 
     def point(
         self, words: Sequence[str], position: int, user: UserFiles, urls: BaseUrls

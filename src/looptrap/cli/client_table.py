@@ -130,20 +130,31 @@ _AUTH_TYPE = ("security", "auth", "selectedType")
 _GEMINI_SETTINGS = "~/.gemini/settings.json"
 
 
+def _gemini_login(user: UserFiles) -> str:
+    """Return the login that the user has chosen; "" for none."""
+    for name in ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"):
+        if user.env.get(name) == "true":
+            return name
+    return user.value(_GEMINI_SETTINGS, _AUTH_TYPE)
+
+
+def _lacks_gemini_login(user: UserFiles) -> bool:
+    """Return whether there is a key, and no login is chosen: then it refuses a base URL."""
+    key = user.env.get("GEMINI_API_KEY") or user.value("~/.gemini/.env", ("GEMINI_API_KEY",))
+    return bool(key) and not _gemini_login(user)
+
+
 def _gemini_warnings(user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
-    chosen = user.value(_GEMINI_SETTINGS, _AUTH_TYPE)
-    if chosen not in ("", "gemini-api-key") or any(
-        user.env.get(name) == "true"
-        for name in ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")
-    ):
+    login = _gemini_login(user)
+    if login not in ("", "gemini-api-key"):
         yield (
             "calls pass the gateway only with an API key, not with a Google login (Code Assist) or"
             " Vertex AI"
         )
-    elif not chosen:
+    elif not login and not _lacks_gemini_login(user):
         yield (
-            f"{_GEMINI_SETTINGS} chooses no login, without which a base URL is refused: run"
-            " `looptrap setup gemini --write` once"
+            f"there is no GEMINI_API_KEY, and {_GEMINI_SETTINGS} chooses no login: with a base URL"
+            " it needs both"
         )
 
 
@@ -251,6 +262,7 @@ PROGRAMS = (
         file="~/.gemini/.env",
         entries=_fixed({("GOOGLE_GEMINI_BASE_URL",): GEMINI}),
         missing_entries={_GEMINI_SETTINGS: {_AUTH_TYPE: "gemini-api-key"}},
+        cannot_run_without=_lacks_gemini_login,
         warnings=_gemini_warnings,
     ),
     ClientProgram(
@@ -316,6 +328,9 @@ Cursor has no settings file for this, and its own models cannot be guarded. For 
   2. Enter your OpenAI API key, and switch it on.
   3. Switch on "Override OpenAI Base URL", and enter {openai}.
 
+The override applies to all models of OpenAI, those of a Cursor plan too: switch it off to use
+these. It does not apply to Tab completions.
+
 Cursor's servers send these calls, so they must be able to reach the gateway: an address of this
 machine alone does not work. Give the gateway a public address with TLS, and gateway keys.""",
     ),
@@ -330,7 +345,13 @@ Each extension of VS Code has its own settings:
   Continue        in ~/.continue/config.yaml, for each model:
                     apiBase: {openai}    (provider openai)
                     apiBase: {anthropic}/v1    (provider anthropic)
-  GitHub Copilot  its models are called by GitHub's servers: these calls cannot be guarded""",
+  GitHub Copilot  with a key of yours (VS Code 1.122 or newer): run "Chat: Manage Language
+                  Models", select Add Models > Custom Endpoint, and give each model a URL:
+                    {openai}/chat/completions    (API type Chat Completions)
+                    {openai}/responses    (API type Responses)
+                    {anthropic}/v1/messages    (API type Messages)
+                  Copilot's own models are called by GitHub's servers: these calls cannot be
+                  guarded""",
     ),
 )
 """One row for each program."""

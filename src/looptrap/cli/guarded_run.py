@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import click
 
@@ -54,9 +55,10 @@ class GuardedRun:
         began = time.monotonic()
         try:
             urls = BaseUrls(self.gateway.url, self.configured)
+            changes = list(self.program.complete_files(self.user, datetime.now()))
             words, env = self.program.point(self.command, self.position, self.user, urls)
             if not is_quiet:
-                _say(*self._opening())
+                _say(*changes, *self._opening())
             status = _run_process(words, env, seconds)
         finally:
             totals = self.gateway.stop()

@@ -211,8 +211,15 @@ def run_config(config: Config, configured: ConfiguredUrls, budget_usd: float | N
     if budget_usd is not None:
         # With a shared store, each run has an account of its own.
         name = f"run-{token_hex(4)}"
-        ladder = Ladder({Action.WARN: 80, Action.BLOCK: 100})
-        budgets += (Budget(name=name, by=("gateway",), limit_usd=budget_usd, stages=ladder),)
+        budget = Budget(
+            name=name,
+            by=("gateway",),
+            limit_usd=budget_usd,
+            stages=Ladder({Action.WARN: 80, Action.BLOCK: 100}),
+            # Agents allow answers that cost dollars, and get some that cost cents.
+            reserve="typical",
+        )
+        budgets += (budget,)
     return _with_upstreams(replace(config, gateway=gateway, budgets=budgets), configured)
 
 

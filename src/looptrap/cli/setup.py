@@ -59,10 +59,7 @@ def _set_up(program: ClientProgram, user: UserFiles, urls: BaseUrls, *, is_writt
     from looptrap.cli.settings_file import merge_file, new_text, replace_file
 
     earlier = program.configured(user)
-    files: dict[str, Values] = {program.file: program.values(user, urls)}
-    for name, values in program.missing_entries.items():
-        if missing := {key: value for key, value in values.items() if not user.value(name, key)}:
-            files[name] = missing
+    files: dict[str, Values] = {program.file: program.values(user, urls), **program.missing(user)}
     # All are merged before one is written: a mistake in one must not leave half of it done.
     merged = [(user.path(name), values, *merge_file(user.path(name), values))
               for name, values in files.items()] if is_written else []  # fmt: skip

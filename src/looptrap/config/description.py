@@ -326,7 +326,10 @@ def _stages(budget: Budget) -> Iterator[str]:
                 yield f"slowed by {shown(budget.delay)} s from {percent} %"
             case _:
                 done = "refused" if action is Action.BLOCK else "answered with a final message"
-                yield f"{done} above" if percent == 100 else f"{done} above {percent} %"
+                if budget.reserve == "typical":
+                    yield f"{done} once {percent} % are used"
+                else:
+                    yield f"{done} above" if percent == 100 else f"{done} above {percent} %"
 
 
 def _paces(rate: Rate) -> Iterator[str]:

@@ -186,11 +186,32 @@ def session_in_headers(headers: Mapping[bytes, bytes]) -> str:
     for name in AGENT_SESSION_HEADERS:
         if session := headers.get(name, b"").decode("latin-1").strip():
             part = headers.get(_PARTS.get(name, b""), b"").decode("latin-1").strip()
-            if part in ("", session):  # Codex names its first thread like the session
-                return session
-            # Short enough that a long session does not cut the part off.
-            return f"{session[: MAX_NAME_CHARS // 2]}:{part}"
+            # Codex names its first thread like the session.
+            return session if part in ("", session) else _part_of_session(session, part)
     return ""
+
+
+def main_session_of(call: Call) -> str:
+    """Return the session of a call; for a subagent, or a thread, that of the agent it belongs to.
+
+    Loops are judged for each subagent. What a run may cost, and whether it is killed, is decided
+    for all of it.
+    """
+    named = call.request.session
+    if ":" not in named:
+        return named
+    for name, part_name in _PARTS.items():
+        session, part = (
+            (call.request.header(one) or b"").decode("latin-1").strip() for one in (name, part_name)
+        )
+        if session and part and named == _part_of_session(session, part):
+            return session
+    return named
+
+
+def _part_of_session(session: str, part: str) -> str:
+    # Short enough that a long session does not cut the part off.
+    return f"{session[: MAX_NAME_CHARS // 2]}:{part}"
 
 
 def _session_in_body(call: Call) -> str:

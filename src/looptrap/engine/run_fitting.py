@@ -36,6 +36,7 @@ from looptrap.engine.run_memory import (
     PARTIAL,
     UNDECIDED,
     UNLISTED,
+    LatestRun,
     RunLink,
     RunMemory,
     system_of,
@@ -99,7 +100,6 @@ MAX_OPENING_HISTORY = 60
 MAX_PLACEHOLDER_CHARS = 200
 """Characters of a text that stands for a result that was left out."""
 
-_RESTARTS = Struct("<16s4sH")
 _RUN_OF_SESSION = Struct("<16s4s4s")
 
 _NEWS = int(Trait.NEWS)
@@ -141,7 +141,7 @@ class RunFitting:
     _compacted: Set[bytes] = frozenset()
     _entry = bytes(4), bytes(4)
     _may_continue = False
-    _restart: tuple[bytes, bytes, int] | None = None
+    _latest_run: LatestRun | None = None
     _calls: RoundRecord | None = None
     _results: Sequence[ToolResult] = ()
     _seen = b""
@@ -416,13 +416,13 @@ class RunFitting:
         # Without ids, the latest round but one is not known again once its result is left out.
         self._may_continue = bool(self._before_key) and not self._has_ids
         self._candidates = runs if self._compacted or self._may_continue else []
-        is_known = opening.is_first and self._is_beginning() and len(of_opening) == _RESTARTS.size
-        self._restart = _RESTARTS.unpack(of_opening) if is_known else None
+        if opening.is_first and self._is_beginning():
+            self._latest_run = LatestRun.unpack(of_opening)
         keys = list(self._candidates)
         if keys:
             keys += [self._memory.seen_key(run) for run in self._candidates]
-        if self._restart is not None:
-            keys.append(self._restart[0])
+        if self._latest_run is not None:
+            keys += self._latest_run.runs
         if keys:
             self.recalls = keys
         else:
@@ -470,11 +470,11 @@ class RunFitting:
                 self._go_on(*latest)
                 return
         ending = b""
-        if self._restart is not None:
-            _, known_ending, restarts = self._restart
-            ending = self._ending(_rounds_in(recalled[-1]))
-            if ending:
-                self.restarts = min(restarts + 1, 65_535) if ending == known_ending else 1
+        if self._latest_run is not None:
+            ended, *others = map(_rounds_in, recalled[2 * count :])
+            if ending := self._ending(ended):
+                latest_before_s = max([one[-1].seconds for one in others if one], default=0)
+                self.restarts = self._latest_run.count_restarts(ending, latest_before_s)
         self._start_run(self._first_rounds(), ending)
 
     def _live(self, candidates: Iterable[tuple[bytes, bytes, bytes]]) -> list[_LiveRun]:
@@ -568,7 +568,10 @@ class RunFitting:
         notes = self._notes(packed, b"")
         notes.append(self._note_of_session(run))
         opening = self._family_keys()[1]
-        notes.append(Note(opening, _RESTARTS.pack(run, ending or bytes(4), self.restarts)))
+        before = self._latest_run.run if self._latest_run is not None else bytes(len(run))
+        began = int(self._now) & 0xFFFFFFFF
+        latest = LatestRun(run, before, began, ending or bytes(4), self.restarts)
+        notes.append(Note(opening, latest.pack()))
         self.notes = notes
 
     # A history that the provider keeps

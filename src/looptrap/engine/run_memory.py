@@ -23,6 +23,9 @@ MAX_HASH = 16**13 - 1
 """What is used of a hash: as many digits as there is room for in a key."""
 
 LINK = Struct("<16sIIBBBH")
+LATEST_RUN = Struct("<16s16sI4sH")
+
+MAX_RESTARTS = 65_535
 
 PARTIAL, UNDECIDED, COMPLETE, UNLISTED = 1, 2, 4, 8
 HIDDEN = PARTIAL | UNDECIDED
@@ -52,6 +55,44 @@ class RunLink(NamedTuple):
     def unpack(cls, value: bytes) -> RunLink | None:
         """Return the link in these bytes; None where there is none."""
         return cls(*LINK.unpack(value)) if len(value) == LINK.size else None
+
+
+class LatestRun(NamedTuple):
+    """The latest of the runs that begin with the same first messages."""
+
+    run: bytes
+    """Its key."""
+    before: bytes
+    """The key of the run before; zeros where there was none."""
+    began: int
+    """When it began, in seconds since 1970."""
+    ending: bytes = bytes(4)
+    """How the run before had ended by then; zeros where that is not known."""
+    restarts: int = 0
+    """How many runs in a row had ended so."""
+
+    @property
+    def runs(self) -> list[bytes]:
+        """The keys of both runs."""
+        return [self.run, self.before] if any(self.before) else [self.run]
+
+    def count_restarts(self, ending: bytes, latest_before_s: int) -> int:
+        """Return how many runs in a row ended like this one.
+
+        `latest_before_s` is the time of the latest request of the run before. If that came after
+        this one had begun, both ran side by side, and this one was no restart.
+        """
+        is_batch = latest_before_s > self.began
+        return min(self.restarts + 1, MAX_RESTARTS) if ending == self.ending and not is_batch else 1
+
+    def pack(self) -> bytes:
+        """Return it as bytes."""
+        return LATEST_RUN.pack(*self)
+
+    @classmethod
+    def unpack(cls, value: bytes) -> LatestRun | None:
+        """Return what these bytes say; None where that is nothing."""
+        return cls(*LATEST_RUN.unpack(value)) if len(value) == LATEST_RUN.size else None
 
 
 class RunMemory:

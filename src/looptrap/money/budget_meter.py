@@ -78,12 +78,13 @@ class BudgetMeter(Meter):
         self._period = PERIODS[budget.period]
         self._is_of_session = unit == "usd" and "session" in budget.by
         refusal = budget.stages.refusal()
+        self._is_typical = budget.reserve == "typical"
         self._refused_from = dict(budget.stages.steps).get(refusal) if refusal else None
         self._follow_limit()
 
     def _charge(self, call: Call, estimate: UsageEstimate, values: Sequence[str]) -> Charge | None:
-        assumed = self._budget.output_tokens
-        amount = estimate.cost(assumed) if self._unit == "usd" else estimate.tokens(assumed)
+        estimated = estimate.cost if self._unit == "usd" else estimate.tokens
+        amount = estimated(self._budget.output_tokens, is_typical=self._is_typical)
         if amount is None:
             if not estimate.may_be_priced:
                 return None  # unpriced: no dollars to count
@@ -96,11 +97,12 @@ class BudgetMeter(Meter):
     def read(self, call: Call, charge: Charge, balance: Balance, now: float) -> MeterReading:
         limit = self._limit_of(call)
         used, stages = balance.used, self._budget.stages
-        is_over = not balance.is_granted or used > self._refusal_limit(limit)
+        is_over = not balance.is_granted or used > self._refusal_limit(limit, charge.amount)
         percent = used * 100 // limit
         account = self._recent_accounts.get(charge.key)
         if account is not None:
-            account.requested = 1 if balance.is_granted else charge.amount
+            has_room = balance.is_granted or self._is_typical
+            account.requested = 1 if has_room else charge.amount
         if is_over:
             action = stages.refusal() or stages.at(percent)
             percent = max(percent, self._refused_from or 0)
@@ -134,7 +136,7 @@ class BudgetMeter(Meter):
         known = self._recent_accounts.get(charge.key)
         if known is None or known.limit != limit:
             by = self._account_key.describe(values)
-            question = Charge(charge.key, 0, charge.limit, charge.seconds)
+            question = self._charge_of(charge.key, 0, limit)
             known = Account(self.name, self._unit, by, limit, self._limit, question)
         self._recent_accounts.remember(known)
 
@@ -149,7 +151,7 @@ class BudgetMeter(Meter):
                 account.question = self._charge_of(account.question.key, 0, account.limit)
 
     def _charge_of(self, key: bytes, amount: int, limit: int) -> Charge:
-        refusal_limit = UNLIMITED if self.is_shadow else self._refusal_limit(limit)
+        refusal_limit = UNLIMITED if self.is_shadow else self._refusal_limit(limit, amount)
         return Charge(key, amount, refusal_limit, self._period)
 
     def _limit_of(self, call: Call) -> int:
@@ -157,17 +159,21 @@ class BudgetMeter(Meter):
         lowered = call.request.session_limit if self._is_of_session else None
         return self._limit if lowered is None else max(1, min(lowered, self._limit))
 
-    def _refusal_limit(self, limit: int) -> int:
-        """Return the sum of charges above which one is refused."""
+    def _refusal_limit(self, limit: int, amount: int) -> int:
+        """Return the sum of charges above which one of this amount is refused."""
         if self._refused_from is None:
             return UNLIMITED
-        return min(limit * self._refused_from // 100, UNLIMITED)
+        most = limit * self._refused_from // 100
+        if self._is_typical:
+            most += max(amount - 1, 0)  # it passes while anything is left
+        return min(most, UNLIMITED)
 
     def _verdict(self, status: BudgetStatus, charge: Charge, percent: int) -> Verdict:
         action = status.action
         used = f"{_amount(status.used, self._unit)} of {_amount(status.limit, self._unit)}"
         what = f"budget {self.name}: {used} used or reserved ({percent} %)"
-        needs = f"; this call may need {_amount(charge.amount, self._unit)}"
+        may_need = f"; this call may need {_amount(charge.amount, self._unit)}"
+        needs = "" if self._is_typical else may_need
         until = f" until {_utc(status.ends)}" if status.ends else ""
         advice = "."
         if action.refuses:

@@ -23,18 +23,21 @@ class UsageEstimate:
         self._now = now
         self._input_count = -1
         self._price: Price | None = None
-        self._max_output: dict[int, int] = {}  # by the assumed output
+        self._max_output: dict[tuple[int, bool], int] = {}  # by what is assumed
 
-    def tokens(self, output_tokens: int) -> int:
-        """Return all tokens; `output_tokens` is assumed where the call sets no limit."""
-        return self._input_tokens() + self._output_tokens(output_tokens)
+    def tokens(self, output_tokens: int, *, is_typical: bool = False) -> int:
+        """Return all tokens; `output_tokens` is assumed where the call sets no limit.
 
-    def cost(self, output_tokens: int) -> int | None:
-        """Return their cost in nano-dollars; None where no price is known."""
+        Of a typical answer, it is assumed where the call sets a higher limit, too.
+        """
+        return self._input_tokens() + self._output_tokens(output_tokens, is_typical)
+
+    def cost(self, output_tokens: int, *, is_typical: bool = False) -> int | None:
+        """Return the cost of these tokens in nano-dollars; None where no price is known."""
         input_tokens = self._input_tokens()
         if self._price is None:
             return None
-        return self._price.cost(Usage(input_tokens, self._output_tokens(output_tokens)))
+        return self._price.cost(Usage(input_tokens, self._output_tokens(output_tokens, is_typical)))
 
     @property
     def may_be_priced(self) -> bool:
@@ -53,11 +56,14 @@ class UsageEstimate:
                 self._input_count = min(self._input_count, price.context_window)
         return self._input_count
 
-    def _output_tokens(self, assumed: int) -> int:
-        tokens = self._max_output.get(assumed)
+    def _output_tokens(self, assumed: int, is_typical: bool) -> int:
+        tokens = self._max_output.get((assumed, is_typical))
         if tokens is None:
             window = self._price.context_window if self._price is not None else None
-            tokens = self._max_output[assumed] = max_output(self._call, assumed, window)
+            if is_typical:
+                window = assumed if window is None else min(window, assumed)
+            tokens = max_output(self._call, assumed, window)
+            self._max_output[assumed, is_typical] = tokens
         return tokens
 
 

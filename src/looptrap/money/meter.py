@@ -11,6 +11,7 @@ import msgspec
 
 from looptrap.detect.canonical import join
 from looptrap.detect.fingerprint import VERSION, derived_session_of, payer
+from looptrap.dialect.agent import main_session_of
 from looptrap.dialect.descriptor import Descriptor, descriptor
 from looptrap.dialect.model import MAX_NAME_CHARS, Call, Outcome
 from looptrap.money.estimate import UsageEstimate
@@ -108,7 +109,7 @@ class AccountKey:
         if name == "project":
             return payer
         if name == "session":
-            return lambda call: call.request.session or derived_session_of(call, self._secret)
+            return lambda call: main_session_of(call) or derived_session_of(call, self._secret)
         return descriptor(name)
 
 

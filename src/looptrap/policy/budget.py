@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from looptrap.errors import Problem
 from looptrap.policy.action import Action, Ladder
@@ -21,6 +21,9 @@ PERIODS = {
     "none": 0.0,
 }
 """Periods of budgets in seconds; 0 for a budget that is never renewed."""
+
+Reserve = Literal["maximum", "typical"]
+"""What is reserved for an answer."""
 
 STAGES = Ladder({Action.WARN: 80, Action.THROTTLE: 95, Action.BLOCK: 100})
 
@@ -82,6 +85,12 @@ class Budget:
     )
     output_tokens: int = setting(
         "tokens reserved for an answer where the call sets no limit", TOKENS, default=4_096
+    )
+    reserve: Reserve = setting(
+        "`maximum` reserves all that a call allows for its answer, so that no call goes beyond the"
+        " limit; `typical` reserves at most `output_tokens`, and a call passes while anything is"
+        " left: the answers under way then may go beyond it",
+        default="maximum",
     )
     mode: Mode = setting("`shadow` counts and reports, and lets everything pass", default="enforce")
     select: Selector = setting(
