@@ -1,7 +1,7 @@
 # The gateway as a container: docker build -t looptrap:0.1.0 .
 #
 # It listens where its configuration says, and inside a container that is 127.0.0.1 by default: see
-# deploy/compose and deploy/kubernetes for files that open it. Nothing but /var/lib/looptrap is
+# deploy/compose and deploy/helm for files that open it. Nothing but /var/lib/looptrap is
 # written: run it with --read-only, and a volume or tmpfs there.
 
 # A tag can be moved to another image, a digest cannot:

@@ -22,7 +22,7 @@ comma := ,
 space := $(subst ,, )
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test test-all test-frameworks lint bench bench-check bench-loops fuzz audit lock sbom chaos soak pictures docs clean
+.PHONY: help serve demo test test-all test-frameworks lint bench bench-check bench-loops fuzz audit lock sbom chaos fleet soak pictures docs clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -74,6 +74,10 @@ sbom: $(DEV_STAMP)  ## Write what runs with Looptrap as CycloneDX into sbom.cdx.
 
 chaos: $(DEV_STAMP)  ## Kill store, providers and workers under traffic for 10 minutes
 	$(BIN)/python -m bench.chaos $(ARGS)
+
+fleet: $(DEV_STAMP)  ## Restart, kill and cut off gateways behind HAProxy; needs root
+	tests/system-parts
+	$(BIN)/python -m bench.fleet $(ARGS)
 
 soak: $(DEV_STAMP)  ## Send a million requests; does memory stay flat?
 	$(BIN)/python -m bench.soak $(ARGS)

@@ -52,7 +52,8 @@ def request(
 class Client:
     """One connection, which is opened again after it has ended."""
 
-    def __init__(self, port: int, patience: float = 20.0) -> None:
+    def __init__(self, port: int, patience: float = 20.0, host: str = "127.0.0.1") -> None:
+        self._host = host
         self._port = port
         self._patience = patience
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -84,7 +85,7 @@ class Client:
     ) -> tuple[int, dict[str, str], bytes]:
         if self._streams is None or _is_over(*self._streams):
             self.close()
-            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+            self._streams = await asyncio.open_connection(self._host, self._port)
         reader, writer = self._streams
         size = -(-len(data) // pieces)
         for start in range(0, len(data), size):

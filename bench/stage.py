@@ -77,8 +77,10 @@ class Part:
         port: int,
         log: IO[str],
         env: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.name = name
+        self.host = host
         self.port = port
         self._command = command
         self._log = log
@@ -96,7 +98,7 @@ class Part:
             stderr=self._log,
             text=True,
         )
-        until(lambda: _is_heard(self.port), f"{self.name} does not listen")
+        until(lambda: _is_heard(self.host, self.port), f"{self.name} does not listen")
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
@@ -260,9 +262,9 @@ def _flag(name: str, value: object) -> tuple[str, object]:
     return f"--{name}", value
 
 
-def _is_heard(port: int) -> bool:
+def _is_heard(host: str, port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        socket.create_connection((host, port), 1).close()
     except OSError:
         return False
     return True

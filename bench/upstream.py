@@ -1,6 +1,6 @@
 """A provider in its own process, which can be killed at any moment without losing its count.
 
-python -m bench.upstream PORT LOG
+python -m bench.upstream PORT LOG [HOST]
 
 Every request adds its X-Request-Id to the log before it is answered. The words of the request say
 how: `slowly` after a second, `endlessly` with a stream that has no end.
@@ -84,14 +84,14 @@ def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
     writer.write(b"%x\r\n%b\r\n" % (len(data), data))
 
 
-async def main(port: int, log: str) -> None:
+async def main(port: int, log: str, host: str = "127.0.0.1") -> None:
     """Serve until the process is ended."""
     # One write each, in append mode: lines survive the process, and writers do not interleave.
     upstream = Upstream(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-    server = await asyncio.start_server(upstream.serve, "127.0.0.1", port, backlog=1024)
+    server = await asyncio.start_server(upstream.serve, host, port, backlog=1024)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), sys.argv[2]))
+    asyncio.run(main(int(sys.argv[1]), *sys.argv[2:]))

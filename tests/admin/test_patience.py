@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 import time
 from contextlib import closing
 from io import BytesIO
@@ -115,3 +116,16 @@ async def test_many_idle_clients_keep_nobody_out(operator):
 async def test_a_stream_is_left_to_who_sends_it():
     answer = web.StreamResponse()
     assert await ClientTimeouts().send(None, answer) is answer
+
+
+async def test_a_client_that_does_not_wait_for_its_answer_is_not_logged(operator, caplog):
+    for _ in range(20):
+        _, writer = await connected(operator)
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        # As load balancers end a check that took too long: with a reset.
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+    answer = await (await operator.get("/readyz")).json()
+    assert answer == {"status": "ready"}
+    assert caplog.records == []

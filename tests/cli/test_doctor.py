@@ -12,6 +12,7 @@ from email.utils import formatdate
 import pytest
 from click.testing import CliRunner
 from tests.cli.serving import run as serve
+from tests.store.sentinels import NAME, PASSWORD, sentinel_group
 from tests.store.serving import server
 
 from looptrap.cli import main
@@ -219,6 +220,23 @@ def test_a_store_that_is_away_is_a_problem(folder):
     assert code == 1
     assert "cannot connect" in found["store"]["message"]
     assert "secret" not in json.dumps(found)
+
+
+@pytest.mark.slow
+def test_each_sentinel_is_asked_and_then_the_primary(folder):
+    with sentinel_group() as group:
+        _, found = examine(folder, "--store", group.url)
+        assert (found["store"]["status"], "Valkey" in found["store"]["message"]) == ("ok", True)
+        assert PASSWORD not in json.dumps(found)
+        lost = group.sentinels[2]
+        lost.kill()
+        _, found = examine(folder, "--store", group.url)
+        assert found["sentinel"]["status"] == "warning"
+        assert f"redis://127.0.0.1:{lost.port}: cannot connect" in found["sentinel"]["message"]
+        assert found["store"]["status"] == "ok"
+        code, found = examine(folder, "--store", group.url.replace(f"/{NAME}", "/others"))
+        assert code == 1
+        assert "no sentinel knows 'others'" in found["store"]["message"]
 
 
 def test_a_store_is_described_by_version_latency_and_eviction(folder, provider):

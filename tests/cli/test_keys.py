@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.store.sentinels import PASSWORD, sentinel_group
 from tests.store.serving import free_port, server
 
 from looptrap.cli import main
@@ -250,6 +251,23 @@ def test_a_store_that_cannot_be_reached_is_one_line(url, says):
     assert result.stderr.startswith(says)
     assert result.stderr.count("\n") == 1
     assert "s3cret" not in result.stderr
+
+
+def test_a_store_with_sentinels_that_cannot_be_reached_is_one_line_too():
+    url = f"redis+sentinel://:s3cret@127.0.0.1:{free_port()}/main"
+    result = CliRunner().invoke(main, ["keys", "add", "ci", "--store", url])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no sentinel knows 'main'" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "s3cret" not in result.stderr
+
+
+@pytest.mark.slow
+def test_keys_are_in_the_primary_that_sentinels_name():
+    with sentinel_group() as group:
+        added(CliRunner().invoke(main, ["keys", "add", "ci", "--store", group.url]))
+        with group.servers[0].client(password=PASSWORD) as primary:
+            assert primary.dbsize() > 0
 
 
 def test_keys_are_where_the_configuration_of_the_gateway_says(tmp_path, monkeypatch):

@@ -77,8 +77,8 @@ def test_there_are_two_gateways_one_place_where_they_count_and_those_who_watch()
 async def test_a_gateway_would_start_with_its_configuration(config, env, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert config.warnings == ()
-    (address,), is_cluster = parse_store_url(config.store)
-    assert (address.host, is_cluster) == ("valkey", False)
+    plan = parse_store_url(config.store)
+    assert (plan.kind, [one.host for one in plan.servers]) == ("single", ["valkey"])
     token = token_from_env(config.gateway.admin_token_env, "admin", env)
     read_token = token_from_env(config.gateway.read_token_env, "read", env)
     assert (token, read_token) == SECRETS[:2]

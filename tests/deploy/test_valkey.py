@@ -9,8 +9,10 @@ import redis
 from tests.deploy.files import manifests
 from tests.store.serving import PATIENCE, free_port, program, until
 
-FILES = manifests()["ConfigMap", "valkey"]["data"]
-PODS = manifests()["StatefulSet", "valkey"]["spec"]["replicas"]
+NAME = "looptrap-valkey"
+ALL = manifests()
+FILES = ALL["ConfigMap", NAME]["data"]
+PODS = ALL["StatefulSet", NAME]["spec"]["replicas"]
 PASSWORD = "0123456789abcdef"
 
 GETENT = """#!/bin/sh
@@ -57,7 +59,7 @@ class Pods:
     def start(self, first):
         """Start all pods, at addresses from this one on."""
         self.at = {number: f"127.0.0.{first + number}" for number in range(PODS)}
-        lines = [f"{address} valkey-{number}.valkey\n" for number, address in self.at.items()]
+        lines = [f"{address} {NAME}-{number}.{NAME}\n" for number, address in self.at.items()]
         (self.folder / "hosts").write_text("".join(lines))
         for number, address in self.at.items():
             volume = self.folder / str(number)
@@ -65,7 +67,7 @@ class Pods:
             conf = self._written("valkey.conf", volume)
             conf.write_text(f"{conf.read_text()}port {self.port}\nbind {address}\n")
             script = self._written("start.sh", volume)
-            env = self._env(POD_IP=address, POD_NAME=f"valkey-{number}")
+            env = self._env(POD_IP=address, POD_NAME=f"{NAME}-{number}")
             with (volume / "log").open("ab") as log:
                 self.running[number] = subprocess.Popen(
                     ["sh", script], env=env, stdout=log, stderr=log, start_new_session=True
@@ -120,7 +122,7 @@ def test_the_scripts_make_a_cluster_that_outlives_its_addresses(pods):
     with pods.client(0) as client:
         roles = str(client.execute_command("CLUSTER", "SLOTS"))
         replicas = str(client.execute_command("CLUSTER", "NODES")).count("slave")
-    assert "valkey-0.valkey" in roles, "clients are told addresses, which change"
+    assert f"{NAME}-0.{NAME}" in roles, "clients are told addresses, which change"
     assert replicas == PODS // 2
     assert "there already" in pods.create()
     pods.kill()

@@ -124,10 +124,14 @@ def test_fences_that_are_never_closed_cost_no_more_than_other_lines():
     [
         ('store = "redis://me:s3c@s3c@h:1"', "redis://me:***@h:1"),
         ('store = "unix://:s3cret@/run/s"', "unix://:***@/run/s"),
+        (
+            'store = "redis+sentinel://:s3c@h/m?sentinel_password=s3cret&db=1"',
+            "redis+sentinel://:***@h/m?sentinel_password=***&db=1",
+        ),
         ('[[channels]]\nurl = "https://h.example:8/s3cret?k=s3cret"', "https://h.example/***"),
         ('[[channels]]\nkind = "apprise"\nurl = "discord://s3cret/s3cret"', "discord://***"),
     ],
-    ids=["an @ in a password", "a socket", "a webhook", "a service's own"],
+    ids=["an @ in a password", "a socket", "sentinels", "a webhook", "a service's own"],
 )
 def test_what_is_in_effect_is_told_without_what_is_secret(tmp_path, setting, shown):
     file = tmp_path / "looptrap.toml"

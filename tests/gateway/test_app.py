@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -291,6 +292,23 @@ async def test_stopping_lets_answers_in_flight_finish(serve):
     assert answer.status == 200
     assert answer.headers[b"connection"] == b"close"
     await stopping
+
+
+async def test_new_calls_are_accepted_while_load_balancers_notice_the_end(serve):
+    here = await serve("[gateway]\nstop_delay = 600")
+    waiting = await here.connect()
+    stopping = asyncio.ensure_future(here.app.stop())
+    await until(lambda: here.app.server.draining)
+    for client in (waiting, await here.connect()):
+        await client.send(request(headers=JSON, body=chat()))
+        answer = await client.answer()
+        assert (answer.status, answer.headers[b"connection"]) == (200, b"close")
+        assert await client.rest() == b""
+    assert not stopping.done()
+    stopping.cancel()
+    here.app.config = replace(
+        here.app.config, gateway=replace(here.app.config.gateway, stop_delay=0)
+    )
 
 
 async def test_two_gateways_cannot_listen_at_one_address(serve):

@@ -119,12 +119,17 @@ class AdminServer:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Check who asks, then answer: in words and in time, whatever happens."""
-        response: web.StreamResponse | None = await self._auth.judge(request)
-        if response is None:
-            limit = LARGER_BODIES.get(request.path)
-            sized = request.clone(client_max_size=limit) if limit else request
-            response = await self._respond(sized, handler)
-        return await self._timeouts.send(request, response)
+        try:
+            response: web.StreamResponse | None = await self._auth.judge(request)
+            if response is None:
+                limit = LARGER_BODIES.get(request.path)
+                sized = request.clone(client_max_size=limit) if limit else request
+                response = await self._respond(sized, handler)
+            return await self._timeouts.send(request, response)
+        except ConnectionError:  # the client has left, or is cut off: aiohttp would log a traceback
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
 
     async def _respond(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Return the response to a request; an exception becomes one too."""

@@ -11,7 +11,7 @@ import shutil
 import socket
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from errno import EADDRINUSE
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,8 +30,9 @@ from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.gateway.state_file import StateFile
 from looptrap.gateway.tls import os_error_text
 from looptrap.incident.alert.channel import make_channels
-from looptrap.store.redis.address import StoreAddress, parse_store_url
+from looptrap.store.redis.address import StoreAddress, StorePlan, parse_store_url
 from looptrap.store.redis.connection import connect
+from looptrap.store.redis.sentinel import Sentinels, servers_of
 
 STORE_TIMEOUT_S = 2.0
 SLOW_STORE_MS = 5.0
@@ -209,11 +210,17 @@ async def store_findings(config: Config) -> tuple[list[Finding], list[float]]:
     """Return how the servers of the store are, and how far their clocks differ from this one."""
     if config.store == MEMORY:
         return [Finding("store", "ok", "memory: counts are lost at a restart")], []
-    addresses, _ = parse_store_url(config.store)
+    plan = parse_store_url(config.store)
     place = StorePlace().plain(config.store)
     findings: list[Finding] = []
     skews: list[float] = []
-    for address in addresses:
+    try:
+        servers = await servers_of(plan)
+    except OSError as error:
+        return [_store_problem(place, str(error))], []
+    if plan.kind == "sentinel":
+        findings += [one async for one in _sentinel_findings(plan)]
+    for address in servers:
         try:
             async with asyncio.timeout(STORE_TIMEOUT_S):
                 found, skew = await _ask_store(address, place)
@@ -225,6 +232,19 @@ async def store_findings(config: Config) -> tuple[list[Finding], list[float]]:
             skews.append(skew)
         findings += found
     return findings, skews
+
+
+async def _sentinel_findings(plan: StorePlan) -> AsyncIterator[Finding]:
+    """Yield a warning for each sentinel that is no help."""
+    sentinels = Sentinels(plan)
+    for address in plan.servers:
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                await sentinels.ask(address)
+        except OSError as error:  # time-outs too
+            reason = str(error) or f"no answer within {STORE_TIMEOUT_S:g} s"
+            remedy = "check whether it runs, its address and sentinel_password"
+            yield Finding("sentinel", "warning", f"{address}: {reason}", remedy)
 
 
 def _store_problem(place: str, reason: str) -> Finding:

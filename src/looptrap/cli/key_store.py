@@ -17,6 +17,7 @@ from looptrap.gateway.state_file import StateFile
 from looptrap.store.redis import RedisStore
 from looptrap.store.redis.address import parse_store_url
 from looptrap.store.redis.connection import connect
+from looptrap.store.redis.sentinel import servers_of
 
 STORE_TIMEOUT_S = 1.0
 """Seconds that a store may take for one answer."""
@@ -79,7 +80,8 @@ class SharedStorePlace:
 
 async def _check_reachable(url: str) -> None:
     """Check that one of the store's servers accepts us; an OSError says why none does."""
-    addresses, _ = parse_store_url(url)
+    async with asyncio.timeout(STORE_TIMEOUT_S):
+        addresses = await servers_of(parse_store_url(url))
     for address in addresses:
         try:
             async with asyncio.timeout(STORE_TIMEOUT_S):

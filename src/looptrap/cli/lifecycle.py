@@ -210,7 +210,9 @@ def _embedded_store(config: Config) -> EmbeddedValkey | None:
 
 
 def _log_stop(app: App) -> None:
-    log.info("stopping: calls in flight have %g s to finish", app.config.gateway.grace)
+    settings = app.config.gateway
+    first = f"new ones are accepted for {settings.stop_delay:g} s, " if settings.stop_delay else ""
+    log.info("stopping: %scalls in flight have %g s to finish", first, settings.grace)
 
 
 async def _until(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

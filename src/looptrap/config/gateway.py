@@ -198,6 +198,11 @@ class GatewaySettings:
     grace: float = setting(
         "for calls in flight to finish when the gateway stops", seconds(3_600), default=30.0
     )
+    stop_delay: float = setting(
+        "after SIGTERM for load balancers to notice: `/readyz` fails, calls are still accepted",
+        Number(low=0, high=600, unit="seconds"),
+        default=0.0,
+    )
 
 
 def _mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:

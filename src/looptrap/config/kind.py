@@ -71,7 +71,8 @@ class StorePlace:
         # The last one: whatever stands before it may be part of the password.
         entry, at, place = authority.rpartition("@")
         shown = f"{entry.partition(':')[0]}:***@{place}"
-        return value.replace(authority, shown, 1) if at else value
+        hidden = value.replace(authority, shown, 1) if at else value
+        return re.sub(r"(?<=[?&]sentinel_password=)[^&]*", "***", hidden)
 
     def words(self) -> str:
         return '"memory" or a URL such as "redis://127.0.0.1:6379"'

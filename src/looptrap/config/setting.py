@@ -146,7 +146,7 @@ class Config:
     )
     store: str = setting(
         "where hits are counted: `memory` inside this process; a Redis or Valkey (`redis://`, `rediss://`,"
-        " `unix://`, `redis+cluster://`) for all instances together",
+        " `unix://`, `redis+cluster://`, `redis+sentinel://`) for all instances together",
         StorePlace(),
         default=MEMORY,
         restart=True,

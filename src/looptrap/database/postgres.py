@@ -336,7 +336,7 @@ def _runner(raw: psycopg.Connection) -> schema.Executor:
     return run
 
 
-_HINT = re.compile(r"\s*Is the server running on that host .*?\?")
+_HINT = re.compile(r"Is the server running on that host [^?]{0,300}\?")
 
 _REASONS = {
     "password authentication failed": "the password is wrong, or there is no such user",

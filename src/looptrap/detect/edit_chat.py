@@ -49,7 +49,7 @@ _BACKGROUND = re.compile(
 _END_OF_EXAMPLES = "I switched to a new code base."
 
 _EDITED = re.compile(r"I (?:updated the files\.|committed the changes with|made those changes)")
-_RAN = re.compile(r"I ran this command:\n+(.*?)\n+And got this output:", re.DOTALL)
+_RAN = re.compile(r"I ran this command:\n(.*?)\nAnd got this output:", re.DOTALL)
 _SHELL = re.compile(r"Output from ([^\n]*)\n")
 _LINTED = "# Fix any errors below"
 _REJECTED = re.compile(
@@ -161,7 +161,7 @@ class _Answer:
         edits: list[str] = []
         for report in self.reports:
             if (ran := _RAN.match(report) or _SHELL.match(report)) is not None:
-                command = canonical({"command": ran[1]})
+                command = canonical({"command": ran[1].strip("\n")})
                 done.append((RUN, command, report[ran.end() :].strip()))
             elif report.startswith(_LINTED):
                 done.append((LINT, "{}", report))

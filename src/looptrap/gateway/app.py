@@ -151,11 +151,15 @@ class App:
         return self.listening
 
     async def stop(self) -> None:
-        """Accept no more requests, finish those in flight within the grace period, and close."""
+        """Drain for `stop_delay`, finish the calls in flight within the grace period, and close."""
+        settings = self.config.gateway
+        if self.listening and settings.stop_delay:
+            self.server.drain()
+            await asyncio.sleep(settings.stop_delay)
         if self._keys_timer is not None:
             self._keys_timer.cancel()
         self.gateway.forward_delayed()
-        await self.server.close(self.config.gateway.grace)
+        await self.server.close(settings.grace)
         self.gateway.close()
         await self.pools.close()
         await self.attempts.stop()

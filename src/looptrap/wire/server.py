@@ -85,9 +85,13 @@ class Server:
             self._tick()
         return [sock.getsockname()[:2] for sock in listener.sockets]
 
+    def drain(self) -> None:
+        """End each connection with its next answer from now on; new ones are accepted."""
+        self.draining = True
+
     async def close(self, grace: float) -> None:
         """Stop accepting, let requests in flight finish within `grace` seconds, then cut."""
-        self.draining = True
+        self.drain()
         for listener in self._listeners:
             listener.close()
         for connection in list(self._open):

@@ -159,7 +159,8 @@ class WorkerPool:
     async def stop(self) -> None:
         """Stop every worker; requests in flight may finish within the grace."""
         self.is_stopping = True
-        timeout = self._config.gateway.grace + STOP_MARGIN_S
+        settings = self._config.gateway
+        timeout = settings.stop_delay + settings.grace + STOP_MARGIN_S
         await asyncio.gather(*(worker.stop(timeout) for worker in self._workers))
 
     def kill(self) -> None:

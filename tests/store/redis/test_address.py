@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.store.redis.address import StoreAddress, parse_store_url
+from looptrap.store.redis.address import StoreAddress, StorePlan, parse_store_url
 
 
 @pytest.mark.parametrize(
@@ -24,17 +24,33 @@ from looptrap.store.redis.address import StoreAddress, parse_store_url
     ],
 )
 def test_one_server(url, expected):
-    assert parse_store_url(url) == ([expected], False)
+    assert parse_store_url(url) == StorePlan(kind="single", servers=(expected,))
 
 
 @pytest.mark.parametrize("scheme", ["redis+cluster", "rediss+cluster"])
 def test_servers_of_a_cluster_are_entered_alike(scheme):
-    addresses, is_cluster = parse_store_url(f"{scheme}://me:pw@a:7000,b,[::1]:7002")
-    assert is_cluster
-    assert [(one.host, one.port) for one in addresses] == [("a", 7000), ("b", 6379), ("::1", 7002)]
-    assert {(one.user, one.password, one.is_tls) for one in addresses} == {
+    plan = parse_store_url(f"{scheme}://me:pw@a:7000,b,[::1]:7002")
+    assert plan.kind == "cluster"
+    places = [(one.host, one.port) for one in plan.servers]
+    assert places == [("a", 7000), ("b", 6379), ("::1", 7002)]
+    assert {(one.user, one.password, one.is_tls) for one in plan.servers} == {
         ("me", "pw", scheme.startswith("rediss"))
     }
+
+
+def test_sentinels_are_entered_with_the_name_of_their_primary():
+    url = "rediss+sentinel://me:pw@a,b:7000/the%20one/3?sentinel_password=s%40&ca=/ca.pem"
+    plan = parse_store_url(url)
+    safe = {"is_tls": True, "ca": "/ca.pem"}
+    assert plan.kind == "sentinel"
+    assert plan.servers == (
+        StoreAddress(host="a", port=26379, password="s@", **safe),
+        StoreAddress(host="b", port=7000, password="s@", **safe),
+    )
+    assert plan.primary_name == "the one"
+    assert plan.primary == StoreAddress(user="me", password="pw", db=3, **safe)
+    bare = parse_store_url("redis+sentinel://a/m?db=2&sentinel_user=u&sentinel_password=p")
+    assert (bare.servers[0].user, bare.primary.password, bare.primary.db) == ("u", "", 2)
 
 
 @pytest.mark.parametrize(
@@ -53,10 +69,14 @@ def test_servers_of_a_cluster_are_entered_alike(scheme):
         ("redis://h?db=", "?db= of the store's URL is empty"),
         ("redis://me@h", "no password before it"),
         ("redis://:pw#x@h", "write %23"),
-        ("redis://a,b", "several need redis+cluster://"),
+        ("redis://a,b", "several need redis+cluster:// or redis+sentinel://"),
         ("redis+cluster://a/1", "a cluster has one database only"),
         ("redis+cluster://a?db=1", "takes no option"),
         ("redis+cluster://a,,b", "no host"),
+        ("redis+sentinel://a,b", "needs the name of the primary behind them"),
+        ("redis+sentinel://a/m/x", "database 'x'"),
+        ("redis+sentinel://a/m?name=m", "?name= is no option of redis+sentinel://"),
+        ("redis://a?sentinel_password=s", "is no option of redis://"),
         ("unix://run/s", "needs three slashes"),
         ("unix://", "needs three slashes"),
         ("redis://h\n", "control characters"),
@@ -72,7 +92,8 @@ def test_says_what_is_wrong(url, wrong):
 @pytest.mark.parametrize(
     "url",
     ["redis://me:s3cret@h:port", "redis://me:s3cret@h/x", "x://me:s3cret@h", "redis://:s3cret@[::1",
-     "redis://:s3cret @h", "redis://me:s3cret@h?no=1", "unix://me:s3cret@h/s"],
+     "redis://:s3cret @h", "redis://me:s3cret@h?no=1", "unix://me:s3cret@h/s",
+     "redis+sentinel://h/m?sentinel_password=s3cret&no=1"],
 )  # fmt: skip
 def test_no_mistake_tells_the_password(url):
     with pytest.raises(ValueError) as raised:
@@ -89,6 +110,6 @@ def test_no_mistake_tells_the_password(url):
     ],
 )
 def test_an_address_is_fit_for_logs(url, text):
-    [address], _ = parse_store_url(url)
+    [address] = parse_store_url(url).servers
     assert str(address) == text
     assert "s3cret" not in repr(address)

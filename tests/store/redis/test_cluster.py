@@ -60,17 +60,36 @@ async def test_hits_of_several_slots_are_answered_together_and_in_order(three, c
     assert await hit(store, one) == (1, False)
 
 
+async def test_calls_of_several_payers_share_a_command_to_each_server(three, connect):
+    store = await connect(three.url)
+    keys = [place.to_bytes(2, "big") + b"key" for place in range(0, 65_536, 1024)]
+    assert len({key_slot(key) for key in keys}) > 60
+    for count in (1, 2):
+        assert await asyncio.gather(*(hit(store, key) for key in keys)) == [(count, False)] * 64
+        assert store.batches == 3 * count
+
+
 async def test_no_hits_no_counts(three, connect):
     store = await connect(three.url)
     assert await ask(store, []) == ([], False)
 
 
-async def test_nothing_is_missed_while_a_slot_moves(three, connect):
+@pytest.mark.parametrize("beside", ["nothing", "before", "after"])
+async def test_nothing_is_missed_while_a_slot_moves(three, connect, beside):
     source, target = three.servers[0], three.servers[1]
     store = await connect(three.url)
     keys = keys_of(source, three, 12)
     slot = key_slot(keys[0])
     hits = [Hit(key, WINDOW) for key in keys]
+    # One that stays where it is, in the same command.
+    stays = next(
+        place.to_bytes(2, "big")
+        for place in range(65_536)
+        if three.owner(key_slot(place.to_bytes(2, "big"))) is source
+    )
+    assert key_slot(stays) != slot
+    if beside != "nothing":
+        hits.insert(0 if beside == "before" else 12, Hit(stays, WINDOW))
     there, here = source.client(), target.client()
     ids = [one.execute_command("CLUSTER", "MYID") for one in (there, here)]
 
@@ -79,21 +98,21 @@ async def test_nothing_is_missed_while_a_slot_moves(three, connect):
         assert not is_local
         return [count.hits for count in found]
 
-    assert await counts() == [1] * 12
+    assert await counts() == [1] * len(hits)
     here.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
     there.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
     try:
-        assert await counts() == [2] * 12
+        assert await counts() == [2] * len(hits)
         for key in keys[:6]:
             there.migrate("127.0.0.1", target.port, record_key(key), 0, 5_000)
-        assert await counts() == [3] * 12
+        assert await counts() == [3] * len(hits)
         new = [await hit(store, keys[0] + b" new")]
         for key in keys[6:]:
             there.migrate("127.0.0.1", target.port, record_key(key), 0, 5_000)
-        assert await counts() == [4] * 12
+        assert await counts() == [4] * len(hits)
         for one in (here, there, three.servers[2].client()):
             one.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[1])
-        assert await counts() == [5] * 12
+        assert await counts() == [5] * len(hits)
         new.append(await hit(store, keys[0] + b" new"))
         assert new == [(1, False), (2, False)]
         assert store.errors == 0

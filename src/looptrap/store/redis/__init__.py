@@ -10,10 +10,11 @@ note.lua              notes of agent runs,
 dispatch.lua          and which operation does what
 node                  RedisNode: one server, and the memory that counts while it is away
 cluster               RedisCluster: which server has which slot
+sentinel              Sentinels: which server is the primary at present
 shared_configuration  settings that instances share, the digest secret, and streams between them
 configure.lua         the script that sets one setting
 connection            RedisConnection: commands out, replies in
-address               the URL
+address               StorePlan: what the URL says
 """
 
 from looptrap.store.redis.store import RedisStore

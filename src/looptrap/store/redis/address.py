@@ -1,12 +1,14 @@
-"""StoreAddress: servers and credentials, parsed from the store's URL."""
+"""StoreAddress and StorePlan: servers and credentials, parsed from the store's URL."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 DEFAULT_PORT = 6379
+SENTINEL_PORT = 26_379
 MAX_DB = 1_000_000
 
 URL = re.compile(r"(?:([^:/?#]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?")
@@ -18,6 +20,8 @@ SCHEMES = {
     "unix": {"db"},
     "redis+cluster": set(),
     "rediss+cluster": {"ca"},
+    "redis+sentinel": {"db", "sentinel_user", "sentinel_password"},
+    "rediss+sentinel": {"db", "ca", "sentinel_user", "sentinel_password"},
 }
 """The schemes of a store's URL, and the options that each takes after a question mark."""
 
@@ -48,8 +52,21 @@ class StoreAddress:
         return replace(self, host=host, port=port)
 
 
-def parse_store_url(url: str) -> tuple[list[StoreAddress], bool]:
-    """Parse a store's URL: its servers, and whether they are a cluster.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorePlan:
+    """What a store's URL says: which servers to ask, and what they are."""
+
+    kind: Literal["single", "cluster", "sentinel"]
+    servers: tuple[StoreAddress, ...]
+    """The server, some servers of the cluster, or the sentinels."""
+    primary_name: str = ""
+    """The name by which sentinels know the primary, and …"""
+    primary: StoreAddress = field(default_factory=StoreAddress)
+    """… its credentials and database; its place is what they say."""
+
+
+def parse_store_url(url: str) -> StorePlan:
+    """Parse a store's URL.
 
     No error text repeats the URL, which may hold a password.
     """
@@ -66,26 +83,58 @@ def parse_store_url(url: str) -> tuple[list[StoreAddress], bool]:
     if "@" in parts.query or ("@" in parts.path and parts.scheme != "unix"):
         raise ValueError(
             "the store's URL has an '@' behind its servers: write %2F or %3F where a password"
-            " holds a '/' or a '?'"
+            " holds a '/' or a '?', and %40 for an '@'"
         )
     options = _options(parts)
     user, password, hosts = _credentials(parts)
-    is_cluster = parts.scheme.endswith("+cluster")
+    _, _, kind = parts.scheme.partition("+")
+    name, path = _primary_name(parts.path) if kind == "sentinel" else ("", parts.path)
     address = StoreAddress(
         user=user,
         password=password,
-        db=_db(parts, options),
+        db=_db(parts._replace(path=path), options),
         is_tls=parts.scheme.startswith("rediss"),
         ca=options.get("ca", ""),
     )
     if parts.scheme == "unix":
         if hosts or not parts.path:
             raise ValueError("a unix:// URL needs three slashes and a path: unix:///run/redis.sock")
-        return [replace(address, path=unquote(parts.path))], False
+        return StorePlan(kind="single", servers=(replace(address, path=unquote(parts.path)),))
     servers = hosts.split(",")
-    if len(servers) > 1 and not is_cluster:
-        raise ValueError(f"{parts.scheme}:// takes one server; several need redis+cluster://")
-    return [address.at(*_host_and_port(one)) for one in servers], is_cluster
+    match kind:
+        case "cluster":
+            places = (_host_and_port(one) for one in servers)
+            return StorePlan(kind="cluster", servers=tuple(address.at(*one) for one in places))
+        case "sentinel":
+            sentinel = replace(
+                address,
+                user=options.get("sentinel_user", ""),
+                password=options.get("sentinel_password", ""),
+                db=0,
+            )
+            places = (_host_and_port(one, SENTINEL_PORT) for one in servers)
+            return StorePlan(
+                kind="sentinel",
+                servers=tuple(sentinel.at(*one) for one in places),
+                primary_name=name,
+                primary=address,
+            )
+    if len(servers) > 1:
+        raise ValueError(
+            f"{parts.scheme}:// takes one server; several need redis+cluster:// or redis+sentinel://"
+        )
+    return StorePlan(kind="single", servers=(address.at(*_host_and_port(hosts)),))
+
+
+def _primary_name(path: str) -> tuple[str, str]:
+    """Return the name of a sentinels' primary, and what follows it in the path."""
+    name, _, rest = path.removeprefix("/").partition("/")
+    if not name:
+        raise ValueError(
+            "a URL of sentinels needs the name of the primary behind them:"
+            " redis+sentinel://host:26379,host:26379/mymaster"
+        )
+    return unquote(name), rest
 
 
 def _split(url: str) -> SplitResult:
@@ -132,7 +181,7 @@ def _db(parts: SplitResult, options: dict[str, str]) -> int:
     return int(text)
 
 
-def _host_and_port(server: str) -> tuple[str, int]:
+def _host_and_port(server: str, default: int = DEFAULT_PORT) -> tuple[str, int]:
     try:
         parts = urlsplit(f"//{server}")
         host, port = parts.hostname or "", parts.port
@@ -142,4 +191,4 @@ def _host_and_port(server: str) -> tuple[str, int]:
         raise ValueError(f"{server!r} is not a server of the form host:port: no host")
     if port == 0:
         raise ValueError(f"{server!r} is not a server of the form host:port: port is 0")
-    return host, DEFAULT_PORT if port is None else port
+    return host, default if port is None else port

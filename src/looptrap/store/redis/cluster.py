@@ -68,16 +68,19 @@ class RedisCluster:
         await asyncio.gather(*nodes, *tasks, return_exceptions=True)
 
     def take(self, request: StoreRequest, now: float | None) -> None:
-        """Send a request to the server of its slot; one with several slots is split."""
-        slots = {key_slot(key) for key in request.keys}
-        if len(slots) <= 1:
-            slot = slots.pop() if slots else 0
-            self._slots[slot].take(request, now, slot)
+        """Send a request to the server of its slots; one with several servers is split."""
+        nodes = {self._slots[slot] for slot in {key_slot(key) for key in request.keys} or {0}}
+        if len(nodes) == 1:
+            nodes.pop().take(request, now)
             return
         whole = RequestBatch(now)
         whole.add(request)
-        for part, key in zip(whole.parts(), request.keys, strict=True):
-            self._slots[key_slot(key)].submit(part)
+        self._send_parts(whole)
+
+    def _send_parts(self, whole: RequestBatch) -> None:
+        """Send each operation to the server of its slot, as a command of its own."""
+        for part in whole.parts():
+            self._slots[key_slot(part.keys[0])].submit(part)
 
     async def call(self, slot: int, *command: Argument) -> Any:
         """Send one command to the server of a slot, and return its reply."""
@@ -167,10 +170,9 @@ class RedisCluster:
     def redirect(self, node: RedisNode, batch: RequestBatch, error: str) -> bool:
         """Send a batch to where its server redirects it; return whether that is possible."""
         kind, *arguments = error.split()
-        if kind in ("ASK", "TRYAGAIN") and len(batch.keys) > 1:
-            # The slot is migrating: some of its records are here, some at the target.
-            for part in batch.parts():
-                node.submit(part)
+        if kind in ("ASK", "TRYAGAIN", "LTSPLIT") and len(batch.keys) > 1:
+            # A slot is migrating, or has moved: some of the records are here, some elsewhere.
+            self._send_parts(batch)
             return True
         if kind not in ("MOVED", "ASK"):
             return False
@@ -180,6 +182,9 @@ class RedisCluster:
         if kind == "MOVED":
             self._slots[int(slot)] = self._latest = target
             self.refresh()
+            if batch.has_several_places:
+                self._send_parts(batch)
+                return True
         batch.preceding = [ASKING_COMMAND] if kind == "ASK" else []
         target.submit(batch)
         return True

@@ -1,8 +1,8 @@
 -- Carry out operations, each on a key of its own, and reply to each: all of a batch, or none.
 --
--- KEYS[i]      a key's record
--- ARGV[1]      the time of all of them as a double; empty: the server's own clock
--- ARGV[i + 1]  what to do with KEYS[i]; see script.py
+-- KEYS     the keys' records, or, of keys in several slots of a cluster, the first one
+-- ARGV[1]  the time of all of them as a double; empty: the server's own clock
+-- ARGV     then what to do with each (see script.py), then the records that are not in KEYS
 
 local of_accounts
 
@@ -39,8 +39,21 @@ local function carry_out(key, operation)
   return reply
 end
 
+local count, records = (#ARGV - 1 + #KEYS) / 2, KEYS
+if #KEYS < count then
+  records = { KEYS[1] }
+  for i = 2, count do
+    records[i] = ARGV[count + i]
+    -- One that this server does not have, or no longer: nothing was done yet.
+    local known = redis.pcall('EXISTS', records[i])
+    if type(known) == 'table' then
+      return redis.error_reply('LTSPLIT ' .. tostring(known.err))
+    end
+  end
+end
+
 local replies = {}
-for i, key in ipairs(KEYS) do
+for i, key in ipairs(records) do
   replies[i] = carry_out(key, ARGV[i + 1])
 end
 return replies

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -135,9 +135,15 @@ class RedisNode:
     """
 
     def __init__(
-        self, address: StoreAddress, options: NodeOptions, cluster: RedisCluster | None = None
+        self,
+        address: StoreAddress,
+        options: NodeOptions,
+        cluster: RedisCluster | None = None,
+        locate: Callable[[], Awaitable[StoreAddress]] | None = None,
     ) -> None:
+        """`locate` returns where the server is, if that may change; every attempt asks it."""
         self.address = address
+        self._locate = locate
         self.probe = b"\0\0"
         """A key in this server's slots, to probe whether it can write."""
         self.batches = 0
@@ -146,7 +152,7 @@ class RedisNode:
         self._loop = asyncio.get_running_loop()
         self._connection: RedisConnection | None = None
         self._memory: MemoryStore | None = None
-        self._open: dict[int, RequestBatch] = {}
+        self._open: RequestBatch | None = None
         self._pending: list[RequestBatch] = []
         self._in_flight: deque[RequestBatch] = deque()
         self._timer = DeadlineTimer(self._earliest, self._on_timeout)
@@ -175,14 +181,14 @@ class RedisNode:
 
     # Requests
 
-    def take(self, request: StoreRequest, now: float | None, slot: int = 0) -> None:
+    def take(self, request: StoreRequest, now: float | None) -> None:
         """Add a request to the batch of this turn of the loop."""
         if self._memory is not None:
             request.answer_locally(self._memory, self._options.clock() if now is None else now)
             return
-        batch = self._open.get(slot)
+        batch = self._open
         if batch is None or batch.now != now or len(batch.keys) >= MAX_OPERATIONS:
-            batch = self._open[slot] = RequestBatch(now)
+            batch = self._open = RequestBatch(now)
             self.submit(batch)
         batch.add(request)
 
@@ -210,7 +216,7 @@ class RedisNode:
         batches = self._pending
         if not batches:
             return
-        self._open.clear()
+        self._open = None
         deadline = time.monotonic() + self._options.timeout
         for batch in batches:
             batch.deadline = batch.deadline or deadline
@@ -225,7 +231,7 @@ class RedisNode:
         for batch in batches:
             commands += batch.preceding
             waiting += [ignore] * len(batch.preceding)
-            commands.append(batch.command())
+            commands.append(batch.command(self._cluster is not None))
             waiting.append(partial(self._replied, batch))
         self._connection.send(commands[0] if len(commands) == 1 else b"".join(commands), *waiting)
 
@@ -288,7 +294,7 @@ class RedisNode:
         batches = [*self._in_flight, *self._pending]
         self._in_flight.clear()
         self._pending.clear()
-        self._open.clear()
+        self._open = None
         self._timer.cancel()
         if connection is not None:
             connection.close()
@@ -308,6 +314,8 @@ class RedisNode:
             self._last_attempt = time.monotonic()
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    if self._locate is not None:
+                        self.address = await self._locate()
                     connection = await connect(self.address, self._lost, prepare=self._prepare)
             except OSError as error:
                 reason = str(error) or "no answer while connecting"

@@ -156,7 +156,7 @@ def cooldown_request(key: bytes, then: Callable[[float], None]) -> StoreRequest:
 
 
 class RequestBatch:
-    """The operations of one command: of one time and, in a cluster, of one slot."""
+    """The operations of one command: of one time and, in a cluster, of one server."""
 
     __slots__ = ("deadline", "hops", "keys", "now", "operations", "preceding", "requests")
 
@@ -178,10 +178,24 @@ class RequestBatch:
         self.operations += request.operations
         self.requests.append(request)
 
-    def command(self) -> bytes:
-        """Return the packed command."""
-        records, arguments = map(record_key, self.keys), [encode_time(self.now), *self.operations]
-        return pack_command((b"EVALSHA", SCRIPT_SHA1, len(self.keys), *records, *arguments))
+    def command(self, in_cluster: bool = False) -> bytes:
+        """Return the packed command.
+
+        A cluster refuses keys of several slots: of these, only the first is a key of the command.
+        """
+        records, operations = (
+            [*map(record_key, self.keys)],
+            [encode_time(self.now), *self.operations],
+        )
+        count = 1 if in_cluster and self.has_several_places else len(records)
+        arguments = (*records[:count], *operations, *records[count:])
+        return pack_command((b"EVALSHA", SCRIPT_SHA1, count, *arguments))
+
+    @property
+    def has_several_places(self) -> bool:
+        """Whether its keys may be in several slots of a cluster."""
+        first = self.keys[0][:2] if self.keys else b""
+        return any(key[:2] != first for key in self.keys)
 
     def answer(self, replies: Sequence[Any]) -> None:
         """Pass each request its replies."""

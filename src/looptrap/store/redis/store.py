@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from looptrap.store.memory import MAX_FINGERPRINTS
 from looptrap.store.model import Balance, Charge, Hit, Note, Settlement, Trip
-from looptrap.store.redis.address import parse_store_url
+from looptrap.store.redis.address import DEFAULT_PORT, parse_store_url
 from looptrap.store.redis.cluster import RedisCluster
 from looptrap.store.redis.connection import resolve
 from looptrap.store.redis.node import NodeOptions, RedisNode
@@ -25,6 +25,7 @@ from looptrap.store.redis.request import (
     settle_request,
     trip_request,
 )
+from looptrap.store.redis.sentinel import Sentinels
 from looptrap.store.redis.shared_configuration import SharedConfiguration
 
 DEFAULT_TIMEOUT_S = 0.05
@@ -52,7 +53,7 @@ class RedisStore:
         probe_every: float = PROBE_INTERVAL_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._addresses, self._is_cluster = parse_store_url(url)
+        self._plan = parse_store_url(url)
         self._options = NodeOptions(
             timeout=timeout,
             probe_every=probe_every,
@@ -64,10 +65,16 @@ class RedisStore:
 
     async def start(self) -> None:
         """Connect; a server that cannot be reached is tried again until it can."""
-        if self._is_cluster:
-            self._server = RedisCluster(self._addresses, self._options)
-        else:
-            self._server = RedisNode(self._addresses[0], self._options)
+        plan = self._plan
+        match plan.kind:
+            case "cluster":
+                self._server = RedisCluster(plan.servers, self._options)
+            case "sentinel":
+                unknown = plan.primary.at(plan.primary_name, DEFAULT_PORT)
+                locate = Sentinels(plan).locate
+                self._server = RedisNode(unknown, self._options, locate=locate)
+            case "single":
+                self._server = RedisNode(plan.servers[0], self._options)
         self.configuration = SharedConfiguration(self._server)
         await self._server.start()
 
