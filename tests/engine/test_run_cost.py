@@ -9,7 +9,7 @@ from bench.bodies import agent_run
 
 from looptrap import Guard
 from looptrap.detect.remembered_round import MAX_REMEMBERED_ROUNDS
-from looptrap.engine.run_fitting import MAX_FIRST_ROUNDS
+from looptrap.engine.run_search import MAX_FIRST_ROUNDS
 
 T = 1_800_000_000.0
 

@@ -28,8 +28,8 @@ from tests.store.serving import server
 
 from looptrap import Guard
 from looptrap.detect.remembered_round import MAX_REMEMBERED_ROUNDS, ROUND_BYTES
-from looptrap.engine.run_fitting import _RUN_OF_SESSION, MAX_RUNS_OF_SESSION
 from looptrap.engine.run_memory import LINK
+from looptrap.engine.run_search import MAX_RUNS_OF_SESSION, RUN_OF_SESSION
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RUN_MEMORY_S
 
@@ -389,7 +389,7 @@ class GarbageStore(MemoryStore):
 
     SIZES = (
         *(0, 1, LINK.size, LINK.size + ROUND_BYTES, ROUND_BYTES, 3 * ROUND_BYTES),
-        *(_RUN_OF_SESSION.size, 4 * _RUN_OF_SESSION.size, 22, 4_096),
+        *(RUN_OF_SESSION.size, 4 * RUN_OF_SESSION.size, 22, 4_096),
     )
 
     def __init__(self, seed, share):
@@ -492,7 +492,7 @@ class TestBounds:
         one = guard(store)
         for number in range(3 * MAX_RUNS_OF_SESSION):
             Agent(one, session="one", seed=number, task=f"Task {number}").play(work(2, number))
-        limit = MAX_RUNS_OF_SESSION * _RUN_OF_SESSION.size
+        limit = MAX_RUNS_OF_SESSION * RUN_OF_SESSION.size
         assert limit in {len(value) for value in store.values(START + PACE_S).values()}
 
     def test_a_finished_run_leaves_few_notes(self):

@@ -3,8 +3,9 @@
 policy_engine   PolicyEngine: plans, judges and settles calls, without clock or store
 plan, judge     its two halves: what to count and what the history shows; what that means
 model           Plan and Ticket: what the engine returns
-run_memory      RunMemory: the keys under which a store remembers runs; run_fitting: how a
-                request fits to its run
+run_memory      RunMemory: the keys under which a store remembers runs
+run_fitting     RunFitting: how a request fits to its run; run_search: which run that is, where
+                no link leads there; run_recorder: the records of its rounds
 transaction     Transaction: one call from its judgement to its outcome, without I/O
 guard           Guard: an engine with a store of its own, for use inside a process
 counters        the numbers for /metrics

@@ -7,27 +7,20 @@ the provider), the rounds that are remembered are judged in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
-from itertools import zip_longest
-from struct import Struct
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from looptrap.detect.call_kind import is_note
 from looptrap.detect.canonical import join
-from looptrap.detect.opening import NO_OPENING, Opening, opening_of
+from looptrap.detect.opening import opening_of
 from looptrap.detect.remembered_round import (
     MAX_REMEMBERED_ROUNDS,
     ROUND_BYTES,
     RoundRecord,
     Trait,
-    ends_with_call,
     has_signature,
     records_of,
 )
 from looptrap.detect.round import Round
-from looptrap.detect.signals.unknown_tool import calls_unknown_tool
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
-from looptrap.dialect.agent import agent_session_of
 from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolCall, ToolResult
 from looptrap.engine.run_memory import (
     COMPLETE,
@@ -36,33 +29,23 @@ from looptrap.engine.run_memory import (
     PARTIAL,
     UNDECIDED,
     UNLISTED,
-    LatestRun,
     RunLink,
     RunMemory,
-    system_of,
+)
+from looptrap.engine.run_recorder import MAX_RUN_BYTES, MAX_SHORT, NEWS, RunRecorder, records_in
+from looptrap.engine.run_search import (
+    MAX_COMPARED_ROUNDS,
+    MAX_OPENING_HISTORY,
+    KnownRun,
+    RunSearch,
+    first_rounds,
+    is_beginning,
 )
 from looptrap.store.model import Note
-
-PAIR_BYTES = 5
-MAX_PAIRS = 200
-"""Calls, and pairs of call and result, of the compacted part of a run that are remembered to tell
-what is new."""
-
-MAX_RUN_BYTES = MAX_REMEMBERED_ROUNDS * ROUND_BYTES
 
 MIN_TRUSTED_ROUNDS = 20
 """Rounds that must be remembered of a run that was not seen from its beginning, to tell by them
 whether a call is new: as many as are searched otherwise."""
-
-MAX_RUNS_OF_SESSION = 8
-"""Latest runs of a session that are remembered."""
-
-MAX_COMPARED_ROUNDS = 8
-"""Latest rounds by whose calls a run without tool-call ids is known again."""
-
-MAX_FIRST_ROUNDS = 2
-"""Latest rounds that are remembered of a run that is first seen with many: these are read anyway,
-and more would make the first request of every resumed run slow."""
 
 MAX_BEGINNING_MESSAGES = 7
 """Messages of a request with the first two rounds of a run: most have six."""
@@ -70,14 +53,8 @@ MAX_BEGINNING_MESSAGES = 7
 MAX_SEGMENT_ROUNDS = 20
 """Latest rounds that are remembered of what a request shows after a compaction."""
 
-LIVE_S = 900
-"""Seconds after its latest request for which a run may go on after a compaction."""
-
 MAX_REPEATABLE_MESSAGES = 40
 """Messages after a compaction in which every round is remembered in full."""
-
-RESTART_S = 120
-"""Seconds after the latest request of a run for which a new one that begins alike restarts it."""
 
 MAX_SAID_CHARS = 4_096
 """Characters of an answer without calls that is remembered: a longer one is content."""
@@ -94,26 +71,8 @@ MAX_MARKED_BYTES = 128
 
 _CACHE_MARKER = b'"cache_control"'
 
-MAX_OPENING_HISTORY = 60
-"""Messages of a request that may be the first one after a compaction or a restart."""
-
 MAX_PLACEHOLDER_CHARS = 200
 """Characters of a text that stands for a result that was left out."""
-
-_RUN_OF_SESSION = Struct("<16s4s4s")
-
-_NEWS = int(Trait.NEWS)
-"""A plain number: Python code combines flags, and that is slow."""
-
-_LiveRun = tuple[bytes, list[RoundRecord], bytes]
-"""The key of a run, its records, and the pairs that were seen in it."""
-
-
-class _Pair(NamedTuple):
-    """Digests of a call, and of it with the gist of its result."""
-
-    call: bytes
-    gist: bytes
 
 
 class RunFitting:
@@ -135,13 +94,7 @@ class RunFitting:
     _newest_key = b""
     _before_key = b""
     _has_ids = False
-    _session = ""
-    _families: Sequence[bytes] = ()
-    _candidates: Sequence[bytes] = ()
-    _compacted: Set[bytes] = frozenset()
-    _entry = bytes(4), bytes(4)
-    _may_continue = False
-    _latest_run: LatestRun | None = None
+    _search: RunSearch | None = None
     _calls: RoundRecord | None = None
     _results: Sequence[ToolResult] = ()
     _seen = b""
@@ -150,7 +103,7 @@ class RunFitting:
         self, memory: RunMemory, call: Call, trajectory: Trajectory, now: float, is_local: bool
     ) -> None:
         self._is_local = is_local
-        self._digester = memory.digester(is_local)
+        self._recorder = RunRecorder(memory, call, now, is_local)
         self._memory = memory
         self._call = call
         self._trajectory = trajectory
@@ -175,7 +128,7 @@ class RunFitting:
         if len(rounds) == 1 or len(call.raws) <= MAX_BEGINNING_MESSAGES:
             self.continues_beginning = not starts.has_pages
         if len(rounds) == 1:
-            return (self._newest_key, *self._family_keys())
+            return (self._newest_key, *self._searched().recalls)
         self._before_key = memory.link_key(call, rounds[1], self._is_local)
         return (self._newest_key, self._before_key)
 
@@ -198,13 +151,13 @@ class RunFitting:
         elif before is not None:
             self._continue(before, self._trajectory.latest(1))
         elif self._trajectory.starts.has_pages:
-            self._start_run(self._first_rounds()[-1:], b"")
+            self._start_run(first_rounds(self._trajectory)[-1:])
         elif not self._before_key:
-            self._take_families(others)
+            self._take_search(others)
         elif self._is_resumed():
             self._resume()
         else:
-            self._take, self.recalls = RunFitting._take_families, self._family_keys()
+            self._take, self.recalls = RunFitting._take_search, self._searched().recalls
 
     def _is_resumed(self) -> bool:
         """Return whether a run that is not known has a long history: it began somewhere else.
@@ -247,7 +200,7 @@ class RunFitting:
         assert link is not None
         is_new, signature = False, b""
         if round_.calls:
-            signature = self._digester.signature(round_)
+            signature = self._recorder.digester.signature(round_)
             is_new = not has_signature(remembered, signature)
             if link.flags & COMPLETE or len(remembered) >= MIN_TRUSTED_ROUNDS * ROUND_BYTES:
                 self._trajectory.is_new_call = is_new
@@ -255,22 +208,18 @@ class RunFitting:
 
     def _add(self, link: RunLink, round_: Round, is_new: bool, signature: bytes = b"") -> None:
         """Add a round to a run that the request shows whole."""
-        call, digester = self._call, self._digester
+        call, recorder = self._call, self._recorder
         messages = len(call.raws)
-        count = len(round_.calls)
-        total = min(link.total_calls + count, 65_535)
-        place = link.segment, link.stale_segments, min(messages, 65_535), total
+        total = min(link.total_calls + len(round_.calls), MAX_SHORT)
         # What comes soon after a compaction may come again after the next one.
         is_repeatable = link.segment > 0 and messages <= MAX_REPEATABLE_MESSAGES
         if is_new and not is_repeatable:
-            signature = signature or digester.signature(round_)
-            packed = digester.pack_brief(
-                round_, self._newest_key[-4:], signature, *place, int(self._now)
-            )
+            signature = signature or recorder.digester.signature(round_)
+            packed = recorder.pack_next(round_, self._newest_key, signature, link, total)
         else:
-            record = self._full_record(round_, self._trajectory.latest(2)[1])
-            traits = record.traits | _NEWS
-            packed = self._placed(record, traits, link.segment, link.stale_segments, total).pack()
+            record = recorder.record(round_, self._trajectory.latest(2)[1])
+            traits = record.traits | NEWS
+            packed = recorder.place(record, traits, link.segment, link.stale_segments, total).pack()
         self.link = RunLink(
             link.run,
             messages,
@@ -286,8 +235,9 @@ class RunFitting:
             Note(self._before_key, b""),
         )
         if link.flags & UNLISTED:
-            self._entry = digester.digest(system_of(call))[:4], bytes(4)
-            self.notes += (self._note_of_session(link.run),)
+            search = self._searched()
+            search.note_system()
+            self.notes += (search.session_note(link.run),)
 
     def _is_whole(self, link: RunLink) -> bool:
         """Return whether a request only adds messages to those of the request before."""
@@ -309,23 +259,18 @@ class RunFitting:
         """Judge a run of which the request shows less than is remembered."""
         link = self._link
         assert link is not None
-        records = _rounds_in(recalled[0])
+        records = records_in(recalled[0])
         if records and (self._has_ids or self._shows_end_of(records)):
             self._judge_run(link, records, recalled[1])
         else:
-            self._start_run(self._new or self._trajectory.latest(1), b"")
+            self._start_run(self._new or self._trajectory.latest(1))
 
     def _shows_end_of(self, records: Sequence[RoundRecord]) -> bool:
         """Return whether the calls before a new round are the latest ones of a run."""
-        shown = self._signatures(MAX_COMPARED_ROUNDS)[len(self._new) :]
+        rounds = self._trajectory.latest(MAX_COMPARED_ROUNDS)
+        shown = self._recorder.signatures(rounds[len(self._new) :])
         known = [record.signature for record in records[::-1]]
         return shown[: len(known)] == known[: len(shown)]
-
-    def _signatures(self, count: int) -> list[bytes]:
-        """Return the signatures of the latest rounds as in records, the latest first."""
-        signature = self._digester.signature
-        rounds = self._trajectory.latest(count)
-        return [signature(round_) if round_.calls else bytes(6) for round_ in rounds]
 
     def _judge_run(self, link: RunLink, records: list[RoundRecord], seen: bytes) -> None:
         is_cut = bool(self._new) and not self._is_whole(link)
@@ -341,30 +286,12 @@ class RunFitting:
         pairs = b""
         for round_ in self._new:
             before = self._trajectory.latest(2)
-            record = self._full_record(round_, before[1] if len(before) > 1 else None)
-            record, pairs = self._in_segment(record, link, records, traits_before, seen, round_)
+            full = self._recorder.record(round_, before[1] if len(before) > 1 else None)
+            record, pairs = self._recorder.place_in_segment(
+                full, link, records, traits_before, seen, round_
+            )
             added.append(record._replace(traits=record.traits | mark))
         self._conclude(link, [*records, *added], added, seen, pairs, is_partial=is_partial)
-
-    def _in_segment(
-        self,
-        record: RoundRecord,
-        link: RunLink,
-        records: Sequence[RoundRecord],
-        traits_before: int,
-        seen: bytes,
-        round_: Round | None = None,
-    ) -> tuple[RoundRecord, bytes]:
-        """Return a new record placed in its segment, and its pairs that had not been seen."""
-        new = [pair for pair in self._pairs(record, round_) if not _contains(seen, pair.gist)]
-        if new and any(map(record.repeats, records)):
-            new = []
-        traits = record.traits | (Trait.NEW if new else 0)
-        if new or traits_before & Trait.NEWS:
-            traits |= Trait.NEWS
-        total = min(link.total_calls + record.call_count, 65_535)
-        placed = self._placed(record, traits, link.segment, link.stale_segments, total)
-        return placed, b"".join([pair.call + pair.gist for pair in new])
 
     def _conclude(
         self,
@@ -391,188 +318,84 @@ class RunFitting:
             latest.total_calls,
         )
         if flags & HIDDEN:
-            self.run = RunTrajectory(call, records[-MAX_REMEMBERED_ROUNDS:], self._tool_names())
+            rounds = self._trajectory.latest(MAX_SEGMENT_ROUNDS)
+            names = self._recorder.tool_names(rounds)
+            self.run = RunTrajectory(call, records[-MAX_REMEMBERED_ROUNDS:], names)
         self._seen = seen + pairs
         packed = b"".join([record.pack() for record in added])
         self.notes = self._notes(packed, pairs) if added else ()
 
     # A run that is not known by its latest round but one
 
-    def _family_keys(self) -> Sequence[bytes]:
-        if not self._families:
-            call, memory = self._call, self._memory
-            self._session = call.request.session or agent_session_of(call)
-            self._families = memory.session_key(call, self._session), memory.opening_key(call)
-        return self._families
+    def _searched(self) -> RunSearch:
+        """Return the search for the run that goes on, made when it is first needed."""
+        if self._search is None:
+            # Without ids, the latest round but one is not known again once its result is left out.
+            may_continue = bool(self._before_key) and not self._has_ids
+            self._search = RunSearch(
+                self._memory,
+                self._call,
+                self._trajectory,
+                self._recorder,
+                self._now,
+                may_continue=may_continue,
+            )
+        return self._search
 
-    def _take_families(self, recalled: Sequence[bytes]) -> None:
-        """Find out whether a new run goes on after a compaction, or is a restart."""
-        of_session, of_opening = recalled
-        # After a compaction or a restart, a request is short.
-        is_short = len(self._call.raws) <= MAX_OPENING_HISTORY
-        opening = opening_of(self._call) if is_short else NO_OPENING
-        self._take = RunFitting._take_candidates
-        runs = self._runs_of(of_session, opening)
-        # Without ids, the latest round but one is not known again once its result is left out.
-        self._may_continue = bool(self._before_key) and not self._has_ids
-        self._candidates = runs if self._compacted or self._may_continue else []
-        if opening.is_first and self._is_beginning():
-            self._latest_run = LatestRun.unpack(of_opening)
-        keys = list(self._candidates)
-        if keys:
-            keys += [self._memory.seen_key(run) for run in self._candidates]
-        if self._latest_run is not None:
-            keys += self._latest_run.runs
-        if keys:
-            self.recalls = keys
+    def _take_search(self, recalled: Sequence[bytes]) -> None:
+        """Find out whether a run goes on, perhaps after a compaction, or a new one begins."""
+        search = self._searched()
+        search.take(recalled)
+        if search.recalls:
+            self._take, self.recalls = RunFitting._take_search, search.recalls
+        elif search.continued is not None:
+            self._extend(search.continued)
+        elif search.compacted is not None:
+            self._go_on(search.compacted)
         else:
-            self._start_run(self._first_rounds(), b"")
+            self.restarts = search.restarts
+            self._start_run(first_rounds(self._trajectory))
 
-    def _runs_of(self, of_session: bytes, opening: Opening) -> list[bytes]:
-        """Return the latest runs of a session, each once; note which may go on after a compaction.
-
-        Where no session is named, a run that began with the same summary is another one: after each
-        compaction it differs.
-        """
-        digest = self._digester.digest
-        self._entry = digest(system_of(self._call))[:4], digest(opening.content)[:4]
-        system, content = self._entry
-        whole = len(of_session) - len(of_session) % _RUN_OF_SESSION.size
-        began = {run: entry for run, *entry in _RUN_OF_SESSION.iter_unpack(of_session[:whole])}
-        runs = {run: of_content for run, (its, of_content) in began.items() if its == system}
-        is_certain = opening.is_sealed or bool(self._session)
-        self._compacted = {
-            run
-            for run, of_content in runs.items()
-            if opening.tells and (is_certain or of_content != content)
-        }
-        return list(runs)
-
-    def _take_candidates(self, recalled: Sequence[bytes]) -> None:
-        count = len(self._candidates)
-        candidates = list(
-            zip(self._candidates, recalled[:count], recalled[count : 2 * count], strict=True)
-        )
-        if self._may_continue:
-            # Few runs made the call before: no others need to be compared.
-            before = self._signatures(2)[1]
-            likely = self._live(one for one in candidates if ends_with_call(one[1], before))
-            if likely:
-                shown = self._signatures(MAX_COMPARED_ROUNDS)[1:]
-                continued = [one for one in likely if self._extends(one[1], shown)]
-                if len(continued) == 1:
-                    self._extend(*continued[0])
-                    return
-        live = self._live(candidates) if self._compacted else []
-        if live and _follow_each_other([records for _, records, _ in live]):
-            latest = max(live, key=lambda one: one[1][-1].seconds)
-            if latest[0] in self._compacted:
-                self._go_on(*latest)
-                return
-        ending = b""
-        if self._latest_run is not None:
-            ended, *others = map(_rounds_in, recalled[2 * count :])
-            if ending := self._ending(ended):
-                latest_before_s = max([one[-1].seconds for one in others if one], default=0)
-                self.restarts = self._latest_run.count_restarts(ending, latest_before_s)
-        self._start_run(self._first_rounds(), ending)
-
-    def _live(self, candidates: Iterable[tuple[bytes, bytes, bytes]]) -> list[_LiveRun]:
-        """Return the runs that sent a request lately."""
-        unpacked = [(run, _rounds_in(packed), seen) for run, packed, seen in candidates]
-        since = self._now - LIVE_S
-        return [one for one in unpacked if one[1] and one[1][-1].seconds >= since]
-
-    def _extends(self, records: Sequence[RoundRecord], shown: Sequence[bytes]) -> bool:
-        """Return whether a request makes the same latest calls as a run, and then one more."""
-        known = [record.signature for record in records[: -len(shown) - 1 : -1]]
-        is_longer = len(self._call.raws) > records[-1].messages
-        return shown == known and is_longer
-
-    def _extend(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
-        last = records[-1]
+    def _extend(self, known: KnownRun) -> None:
+        last = known.records[-1]
         self._new = self._trajectory.latest(1)
         link = RunLink(
-            run, last.messages, 0, 0, last.segment, last.stale_segments, last.total_calls
+            known.key, last.messages, 0, 0, last.segment, last.stale_segments, last.total_calls
         )
-        self._judge_run(link, records, seen)
+        self._judge_run(link, known.records, known.seen)
 
-    def _ending(self, records: Sequence[RoundRecord]) -> bytes:
-        """Return how a run ended: in a failure, or in nothing that keeps it from a new start.
-
-        A job that asks the same from time to time is no restart, unless it fails.
-        """
-        if not records:
-            return b""
-        last = records[-1]
-        if last.total_calls <= sum(len(round_.calls) for round_ in self._first_rounds()):
-            return b""  # perhaps it runs beside this one
-        if last.traits & Trait.FAILED:
-            return last.failure
-        if self._now - last.seconds > RESTART_S:
-            return b""
-        content = b"%b%b%d" % (last.signature, last.result, last.total_calls)
-        return self._digester.digest(content)[:4]
-
-    def _go_on(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
+    def _go_on(self, known: KnownRun) -> None:
         """Continue a run after a compaction."""
-        link = _next_segment(RunLink(run, 0, 0), records[-1])
+        recorder = self._recorder
+        link = _next_segment(RunLink(known.key, 0, 0), known.records[-1])
         added: list[RoundRecord] = []
         all_pairs = b""
         rounds = self._trajectory.latest(MAX_SEGMENT_ROUNDS)[::-1]
         for round_, before in zip(rounds, [None, *rounds], strict=False):
             traits = added[-1].traits if added else 0
-            full = self._full_record(round_, before)
-            known = [*records, *added]
-            record, pairs = self._in_segment(full, link, known, traits, seen + all_pairs, round_)
+            records, seen = [*known.records, *added], known.seen + all_pairs
+            full = recorder.record(round_, before)
+            record, pairs = recorder.place_in_segment(full, link, records, traits, seen, round_)
             if not added:
                 record = record._replace(traits=record.traits | Trait.AFTER_COMPACTION)
             link = link._replace(total_calls=record.total_calls)
             added.append(record)
             all_pairs += pairs
-        self._conclude(link, [*records, *added], added, seen, all_pairs, is_partial=False)
-        self.notes = [*self.notes, self._note_of_session(run)]
+        self._conclude(
+            link, [*known.records, *added], added, known.seen, all_pairs, is_partial=False
+        )
+        self.notes = [*self.notes, self._searched().session_note(known.key)]
 
-    def _note_of_session(self, run: bytes) -> Note:
-        limit = MAX_RUNS_OF_SESSION * _RUN_OF_SESSION.size
-        return Note(self._family_keys()[0], _RUN_OF_SESSION.pack(run, *self._entry), limit)
-
-    def _start_run(self, rounds: Sequence[Round], ending: bytes) -> None:
+    def _start_run(self, rounds: Sequence[Round]) -> None:
         """Remember the first rounds of a run, and that it is one of its session."""
-        memory, call = self._memory, self._call
-        run = memory.run_key(call, self._newest_key, self._now, self._is_local)
-        packed, total, messages = b"", 0, min(len(call.raws), 65_535)
-        links = [self._before_key, self._newest_key][-len(rounds) :]
-        for round_, key in zip(rounds, links, strict=True):
-            link = key[-4:]
-            total = min(total + len(round_.calls), 65_535)
-            if round_.calls:
-                seconds = int(self._now)
-                signature = self._digester.signature(round_)
-                packed += self._digester.pack_brief(
-                    round_,
-                    link,
-                    signature,
-                    0,
-                    0,
-                    messages,
-                    total,
-                    seconds,
-                    with_failure=round_ is rounds[-1],  # for the others that takes too long
-                )
-            else:
-                record = self._full_record(round_, None)
-                packed += self._placed(record, record.traits | _NEWS, 0, 0, total).pack()
-        flags = COMPLETE if self._is_beginning() else 0
+        call, search = self._call, self._searched()
+        run = self._memory.run_key(call, self._newest_key, self._now, self._is_local)
+        keys = [self._before_key, self._newest_key][-len(rounds) :]
+        packed, total = self._recorder.pack_first(rounds, keys)
+        flags = COMPLETE if is_beginning(self._trajectory) else 0
         self.link = RunLink(run, len(call.raws), len(call.request.body), flags, 0, 0, total)
         notes = self._notes(packed, b"")
-        notes.append(self._note_of_session(run))
-        opening = self._family_keys()[1]
-        before = self._latest_run.run if self._latest_run is not None else bytes(len(run))
-        began = int(self._now) & 0xFFFFFFFF
-        latest = LatestRun(run, before, began, ending or bytes(4), self.restarts)
-        notes.append(Note(opening, latest.pack()))
-        self.notes = notes
+        self.notes = [*notes, search.session_note(run), search.opening_note(run)]
 
     # A history that the provider keeps
 
@@ -594,13 +417,14 @@ class RunFitting:
         link, calls = self._link, self._calls
         assert link is not None
         assert calls is not None
-        records, seen = _rounds_in(recalled[0]), recalled[1]
+        records, seen = records_in(recalled[0]), recalled[1]
         if records and records[-1].link == calls.link:
             added, pairs = [], b""  # it was sent before
         else:
-            record = self._digester.completed(calls, self._results) if self._results else calls
+            digester = self._recorder.digester
+            full = digester.completed(calls, self._results) if self._results else calls
             traits = records[-1].traits if records else int(Trait.NEWS)
-            record, pairs = self._in_segment(record, link, records, traits, seen)
+            record, pairs = self._recorder.place_in_segment(full, link, records, traits, seen)
             added = [record]
         self._conclude(link, [*records, *added], added, seen, pairs, is_partial=True)
 
@@ -618,129 +442,18 @@ class RunFitting:
         """Return the note of an answer's calls, where they are new in a run that is undecided."""
         if self.run is None or self.link is None or not self.reads_answer:
             return ()
-        digester, latest = self._digester, self.run.records[-1]
-        known = {record.signature for record in self.run.records}
-        signatures = [digester.call_signature(call) for call in calls if not is_note(call.name)]
-        marks = [
-            digester.digest(b"call" + one)[:PAIR_BYTES] for one in signatures if one not in known
-        ]
-        new = [mark for mark in marks if not _contains(self._seen, mark)]
-        if not new:
-            return ()
-        record = digester.calls_record(Message("assistant", "", calls), bytes(4))
-        traits = int(Trait.NEW | Trait.NEWS | Trait.PENDING)
-        place = latest.segment, latest.stale_segments, latest.total_calls
-        pending = self._placed(record, traits, *place)
-        return self._notes_of(self.link.run, pending.pack(), b"".join(new))
-
-    def _notes_of(self, run: bytes, records: bytes, pairs: bytes) -> list[Note]:
-        notes = [Note(run, records, MAX_RUN_BYTES)]
-        if pairs:
-            seen = self._memory.seen_key(run)
-            notes.append(Note(seen, pairs, MAX_PAIRS * PAIR_BYTES))
-        return notes
-
-    def _full_record(self, round_: Round, before: Round | None) -> RoundRecord:
-        is_unknown_tool = calls_unknown_tool(round_, self._call.tools)
-        return self._digester.record(
-            round_,
-            self._memory.link_key(self._call, round_, self._is_local)[-4:],
-            before,
-            is_unknown_tool=is_unknown_tool,
-        )
-
-    def _placed(
-        self, record: RoundRecord, traits: int, segment: int, stale_segments: int, total: int
-    ) -> RoundRecord:
-        # By position: `_replace` takes longer.
-        return RoundRecord(
-            *record[:8],
-            traits,
-            record.call_count,
-            segment,
-            stale_segments,
-            min(len(self._call.raws), 65_535),
-            total,
-            int(self._now) & 0xFFFFFFFF,
-        )
-
-    def _pairs(self, record: RoundRecord, round_: Round | None) -> list[_Pair]:
-        """Return the calls of a round with their results; none of notes that an agent makes."""
-        if record.call_count == 0 or record.traits & Trait.NOTE:
-            return []
-        if round_ is None or record.call_count == 1:
-            return [self._pair(record.signature, record.gist)]
-        digester = self._digester
-        return [
-            self._pair(
-                digester.call_signature(call),
-                digester.gist(
-                    result.text if result is not None else "", is_failure=round_.failure is not None
-                ),
-            )
-            for call, result in zip(round_.calls, round_.results, strict=True)
-            if not is_note(call.name)
-        ]
-
-    def _pair(self, signature: bytes, gist: bytes) -> _Pair:
-        digest = self._digester.digest
-        return _Pair(
-            digest(b"call" + signature)[:PAIR_BYTES], digest(signature + gist)[:PAIR_BYTES]
-        )
+        return self._recorder.pending_notes(self.link.run, calls, self.run.records, self._seen)
 
     def _notes(self, records: bytes, pairs: bytes) -> list[Note]:
         """Return the notes of new rounds."""
         link = self.link
         assert link is not None
-        notes = self._notes_of(link.run, records, pairs)
+        notes = self._recorder.notes(link.run, records, pairs)
         if not self._call.chain:
             notes.append(Note(self._newest_key, link.pack()))
             if self._before_key and self._before_key != self._newest_key:
                 notes.append(Note(self._before_key, b""))
         return notes
-
-    def _is_beginning(self) -> bool:
-        """Return whether the request shows no more than the first rounds of a run."""
-        return len(self._trajectory.latest(MAX_FIRST_ROUNDS + 1)) <= MAX_FIRST_ROUNDS
-
-    def _first_rounds(self) -> Sequence[Round]:
-        """Return the latest rounds that the request shows, the oldest first."""
-        return self._trajectory.latest(MAX_FIRST_ROUNDS)[::-1]
-
-    def _tool_names(self) -> dict[bytes, frozenset[str]]:
-        """Return the tools that the request offers or calls, by the digests in records."""
-        names_of = self._digester.names
-        sets = [frozenset((name,)) for name in self._call.tools]
-        sets += [round_.names for round_ in self._trajectory.latest(MAX_SEGMENT_ROUNDS)]
-        return {names_of(names): names for names in sets}
-
-
-def _follow_each_other(runs: Sequence[Sequence[RoundRecord]]) -> bool:
-    """Return whether only one run was under way at a time: then the latest is the one that goes on.
-
-    Of agents side by side in one session, nobody can tell which one was compacted.
-    """
-    latest = max(runs, key=lambda records: records[-1].seconds)
-    others = [records for records in runs if records is not latest]
-    return all(records[-1].seconds <= latest[0].seconds for records in others)
-
-
-def _rounds_in(remembered: bytes) -> list[RoundRecord]:
-    """Return the records of a run; those of pending calls only last, or before a compaction."""
-    records = records_of(remembered)
-    return [
-        record
-        for record, after in zip_longest(records, records[1:])
-        if not record.traits & Trait.PENDING or after is None or after.segment != record.segment
-    ]
-
-
-def _contains(pairs: bytes, pair: bytes) -> bool:
-    """Return whether a pair is among pairs, each of `PAIR_BYTES` bytes."""
-    at = pairs.find(pair)
-    while at >= 0 and at % PAIR_BYTES:
-        at = pairs.find(pair, at + 1)
-    return at >= 0
 
 
 def _next_segment(link: RunLink, last: RoundRecord) -> RunLink:
