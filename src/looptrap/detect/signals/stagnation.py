@@ -63,6 +63,8 @@ class Stagnation(HistorySignal):
         if weighed > count:
             count = min(weighed, len(rounds))
             what = f"{tool_list(newest)} failed the same way {tries} times, whatever came between"
+        if not count:
+            return None
         return Evidence(
             signal="stagnation",
             what=what,
