@@ -4,6 +4,7 @@ import json
 import shlex
 import signal
 import socket
+import sqlite3
 import sys
 from contextlib import closing
 
@@ -31,7 +32,7 @@ def run(tmp_path, monkeypatch, capfd):
 @pytest.fixture
 def guarded(provider, run):
     """Run a command before the provider."""
-    return lambda *arguments: run("--upstream", provider.url, *arguments)
+    return lambda *arguments, **env: run("--upstream", provider.url, *arguments, **env)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +77,40 @@ def test_the_report_says_what_was_used_and_where_to_look(guarded, tmp_path):
     assert used.startswith("looptrap: 3 calls, ")
     assert used.endswith("; no loop")
     assert "$" in used
-    assert "looptrap.db" in where
-    assert (tmp_path / "looptrap.db").exists()
-    assert not (tmp_path / "looptrap.state").exists()
+    kept = "~/.local/state/looptrap/runs.db"
+    assert f"more is in {kept}: `looptrap serve --history {kept}` shows it" in where
+    assert (tmp_path / ".local/state/looptrap/runs.db").exists()
+    assert not list(tmp_path.glob("looptrap*"))  # the folder may be a repository
+
+
+def test_all_runs_of_a_user_are_in_one_history(guarded, tmp_path):
+    for _ in range(2):
+        guarded("--", *asking(7))
+    with sqlite3.connect(tmp_path / ".local/state/looptrap/runs.db") as history:
+        assert history.execute("SELECT count(*) FROM incident").fetchone() == (2,)
+
+
+@pytest.mark.parametrize(
+    ("flags", "env", "kept"),
+    [
+        pytest.param(["--history", "own.db"], {}, "own.db", id="a flag"),
+        pytest.param([], {"LOOPTRAP_HISTORY": "own.db"}, "own.db", id="a variable"),
+        pytest.param(["--config", "team.toml"], {}, "team.db", id="a file"),
+        pytest.param([], {"XDG_STATE_HOME": "state"}, "state/looptrap/runs.db", id="a folder"),
+    ],
+)
+def test_the_history_of_a_run_can_be_elsewhere(guarded, tmp_path, flags, env, kept):
+    (tmp_path / "team.toml").write_text('history = "team.db"\n')
+    ended = guarded(*flags, "--", *asking(1), **env)
+    assert ended.status == 0
+    assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*.db")] == [kept]
+
+
+def test_a_home_that_cannot_be_written_ends_no_run(guarded, tmp_path):
+    (tmp_path / ".local").write_text("a file, and no folder")
+    ended = guarded("--", *asking(1))
+    assert (ended.status, ended.out) == (0, "200 allow\n")
+    assert "runs.db cannot be written: nothing is kept of this run" in ended.said
 
 
 def test_a_command_that_does_not_use_the_gateway_is_reported(guarded):
@@ -218,7 +250,7 @@ def test_a_running_gateway_is_used_and_reports_what_it_saw(tmp_path, run):
     assert "2 calls refused" in ended.said
     assert f"more is at http://{gateway.admin}/" in ended.said
     assert ended.status == 7
-    assert not (tmp_path / "looptrap.db").exists()
+    assert not (tmp_path / ".local").exists()
 
 
 def test_a_running_gateway_without_its_admin_address_still_guards(tmp_path, run):

@@ -63,6 +63,8 @@ class UserFiles:
         """Return the path of a settings file; `~` is the home folder."""
         if name.startswith("~/.config/") and (folder := self.env.get("XDG_CONFIG_HOME")):
             return Path(folder, name.removeprefix("~/.config/"))
+        if name.startswith("~/.local/state/") and (folder := self.env.get("XDG_STATE_HOME")):
+            return Path(folder, name.removeprefix("~/.local/state/"))
         if name.startswith("~/.codex/") and (folder := self.env.get("CODEX_HOME")):
             return Path(folder, name.removeprefix("~/.codex/"))
         if name.startswith("~/.cline/data/") and (folder := self.env.get("CLINE_DATA_DIR")):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from os import W_OK, access
 
 import click
 
@@ -30,6 +31,9 @@ from looptrap.config import load
 from looptrap.database.place import shown_place
 from looptrap.schema.wording import escaped
 from looptrap.usage.savings import format_usd
+
+RUNS_HISTORY = "~/.local/state/looptrap/runs.db"
+"""Where the incidents and costs of a user's runs are kept: not among the files of a project."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,15 +93,18 @@ def embedded_run(
     program, position = find_program(command)
     upstream = flags["upstream"] or user.env.get(program.common_variable) or None
     config = load(file, env=user.env, flags={**flags, "upstream": upstream, "admin": admin})
+    warnings = [*config.warnings, *program.warnings(user, command)]
+    if "history" not in config.origins:
+        config = replace(config, history=_history_of_runs(user))
+        if not config.history:
+            warnings.append(f"{RUNS_HISTORY} cannot be written: nothing is kept of this run")
     configured = program.configured(user) if config.gateway.upstream is None else {}
     gateway = EmbeddedGateway(
         run_config(config, configured, budget_usd), config.gateway.admin if admin else None
     )
     if config.history:
-        where = (
-            f"more is in {escaped(shown_place(config.history))}: start `looptrap serve` here, then"
-            " `looptrap incidents list --all`"
-        )
+        place = escaped(shown_place(config.history)).replace(f"{user.home}/", "~/", 1)
+        where = f"more is in {place}: `looptrap serve --history {place}` shows it"
     else:
         where = "nothing is kept: there is no history"
     return GuardedRun(
@@ -107,9 +114,19 @@ def embedded_run(
         user=user,
         gateway=gateway,
         configured=configured,
-        warnings=[*config.warnings, *program.warnings(user, command)],
+        warnings=warnings,
         where=where,
     )
+
+
+def _history_of_runs(user: UserFiles) -> str:
+    """Return the file with the user's runs, in a folder that exists; "" if it cannot be written."""
+    path = user.path(RUNS_HISTORY)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return ""
+    return str(path) if access(path if path.exists() else path.parent, W_OK) else ""
 
 
 def remote_run(

@@ -43,7 +43,9 @@ EMBEDDED_ONLY = ("file", "preset", "upstream", "budget", "on_loop", "history")
     metavar="ADDRESS",
     help=f"Start the dashboard here; with --gateway, where it is.  [{DEFAULT_ADDRESS}]",
 )
-@click.option("--history", metavar="FILE", help="Incidents and costs.  [looptrap.db]")
+@click.option(
+    "--history", metavar="FILE", help="Incidents and costs.  [~/.local/state/looptrap/runs.db]"
+)
 @click.option("--quiet", is_flag=True, help="Print nothing but mistakes.")
 def run(command: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, such as `claude -p "Fix the tests"`, with a gateway in front of its model.
