@@ -31,6 +31,7 @@ FAILED_TEST = (
 )
 NO_MATCH = "<returncode>1</returncode>\n<output>\n</output>"
 LIMITED = "HTTP 429 Too Many Requests: rate limit exceeded"
+RESET = "Error: connection reset by peer"
 
 case = pytest.param
 in_both_dialects = pytest.mark.parametrize(
@@ -247,6 +248,31 @@ TRIPS = [
         each(lambda n: bash(f"grep -rn {WORDS[n]} src/", NO_MATCH), times=15),
         id="a sweep of fifteen searches that exit with 1",
     ),
+    *(
+        case(
+            each(lambda n, frame=frame: bash(f"grep -rn {WORDS[n]} src/", frame), times=15),
+            id=f"a sweep of fifteen searches that find nothing: {name}",
+        )
+        for name, frame in {
+            "a footer": "[The command completed with exit code 1.]",
+            "an error": "Error: Exit code 1",
+            "JSON": '{"output":"","metadata":{"exit_code":1,"duration_seconds":0.1}}',
+        }.items()
+    ),
+    case(
+        [
+            *[fetch(RESET)] * 4,
+            fetch('{"items": [1]}'),
+            *[fetch(RESET)] * 4,
+            fetch('{"items": [2]}'),
+            *[fetch(RESET)] * 4,
+        ],
+        id="a call that fails at times, and brings something new in between",
+    ),
+    case(
+        [Use("salida", {"pid": 7}, "(proceso en ejecución, sin salida nueva)")] * 8,
+        id="unchanged polling in Spanish",
+    ),
     case(
         each(lambda n: bash(f"pytest tests/test_{WORDS[n]}.py", mismatch(n)), times=12),
         id="twelve test files, each with a failure of its own",
@@ -305,6 +331,16 @@ LOOPS = [
         each(lambda n: bash(prose(n), f"bash: {WORDS[n]}: command not found"), times=20),
         ("same_error", 7),
         id="the same error, which echoes the arguments",
+    ),
+    case(
+        [*[bash("curl a", RESET)] * 3, bash("curl a", '{"items": [1]}')] * 4,
+        ("repeat", 10),
+        id="a call that fails most times, and brings the same in between",
+    ),
+    case(
+        [Use("message", {"action": "reply", "text": "Done."}, '{"messageId": "om_81a9c4d2"}')],
+        ("repeat", 5),
+        id="the same reply, sent again",
     ),
     case(each(append, times=12), ("mutating_repeat", 5), id="an append loop"),
     case(

@@ -241,6 +241,8 @@ def test_any_text_is_read(text, is_error):
         pytest.param("<returncode>0</returncode>\n<output>\n</output>", id="nothing in tags"),
         pytest.param("<returncode>1</returncode>\n<output>\n</output>", id="and exit status 1"),
         pytest.param("\n[The command completed with exit code 0.]", id="nothing but a footer"),
+        pytest.param("[The command completed with exit code 1.]", id="a footer with status 1"),
+        pytest.param("Error: Exit code 1", id="status 1 as an error"),
         pytest.param(
             "Your command ran successfully and did not produce any output.",
             id="no output, in words",

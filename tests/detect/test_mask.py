@@ -72,6 +72,8 @@ def test_what_may_mean_something_counts(one, other):
         pytest.param("took: 5 apples", "took: 6 apples", id="what was taken"),
         pytest.param("complete log is in step 3", "complete log is in step 4", id="no place"),
         pytest.param("total tokens: 5123", "total tokens: 4096", id="tokens"),
+        pytest.param('"time": 120', '"time": 180', id="a time that is no moment"),
+        pytest.param('"phone": 1800000000', '"phone": 1800000007', id="a number as long as a time"),
         pytest.param("created. id: 4711", "created. id: 4712", id="the id of what was created"),
         pytest.param("Report saved to: a.md", "Report saved to: b.md", id="what was written"),
     ],
@@ -93,6 +95,12 @@ def test_a_number_that_is_the_news_of_a_result_counts(one, other):
         pytest.param('"duration_seconds":0.1}', '"duration_seconds":12}', id="named durations"),
         pytest.param("Elapsed: 3.5 s, ok", "Elapsed: 2 min, ok", id="named durations with a unit"),
         pytest.param('{"rows": [], "took_ms": 5}', '{"rows": [], "took_ms": 41}', id="took_ms"),
+        pytest.param('"date": 1800000000', '"date": 1800000007', id="a moment in seconds"),
+        pytest.param(
+            '"timestamp":1800000000123', '"timestamp":1800000007456', id="in milliseconds"
+        ),
+        pytest.param('"execution_count": 7', '"execution_count": 8', id="cells of a notebook"),
+        pytest.param('"token": "tok_81a9"', '"token": "tok_77f0"', id="tokens of a session"),
         pytest.param('{"took": 5, "hits": 2}', '{"took": 41, "hits": 2}', id="took"),
         pytest.param(
             "A complete log of this run can be found in: /home/dev/.npm/_logs/5-debug-0.log",

@@ -25,7 +25,7 @@ _ALTERS = frozenset(
 )
 _ADDS = frozenset("create insert append add book".split())
 _SENDS = frozenset(
-    "send post upload create publish submit notify update set put save schedule"
+    "send reply post upload create publish submit notify update set put save schedule"
     " register assign reserve book pay refund apply".split()
 )
 """What leaves the agent, or is set: the same again is a repeat, whatever receipt comes back."""
@@ -40,7 +40,7 @@ _VERBS = _LOOKS | _ALTERS | _ACTS
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _ACTION = re.compile(
-    r'"(?:action|action_?type|command|sub_?command|operation|method)":"([A-Za-z_]{2,24})"'
+    r'"(?:action|action_?type|command|sub_?command|operation|method)":"([A-Za-z_-]{2,24})"'
     r'|"type":"((?:double_)?click|drag|keypress|move|screenshot|scroll|type|wait)"'
 )
 """The argument that selects what a tool with several functions does: a part of its name. OpenAI's
@@ -184,7 +184,11 @@ _POLL_NAMES = re.compile(
 _UNDER_WAY = re.compile(
     r"\b(?:running|pending|queued|in[ _-]?progress|processing|not (?:yet )?(?:ready|done|finished"
     r"|complete)|starting|waiting|scheduled|no new (?:output|messages|events|data)"
-    r"|still (?:\w+ing|in|not|no))\b",
+    r"|still (?:\w+ing|in|not|no)"
+    r"|läuft noch|wird (?:ausgeführt|verarbeitet)|en cours|en attente|en (?:ejecución|curso|cola)"
+    r"|pendiente|em (?:execução|andamento|fila)|pendente|in (?:esecuzione|corso|attesa)"
+    r"|выполняется|в (?:очереди|процессе))\b"
+    r"|运行中|进行中|处理中|等待中|排队|実行中|処理中|待機中|진행 중|실행 중|대기 중",
     re.IGNORECASE,
 )
 _LATER = re.compile(

@@ -117,6 +117,12 @@ _TIMERS = (
 )
 """What is called so has a duration, with the unit in its name or none."""
 
+_MOMENTS = (
+    "date|time|ts|now|timestamp|server_?time"
+    "|(?:created|updated|checked|fetched|generated|sent|received|modified|expires)(?:_?at|_?on)?"
+)
+"""What is called so is a moment, even if it is a number of seconds or milliseconds."""
+
 # Each pattern is linear: bounded look-aheads, no repetition inside a repetition. The order is
 # that of the alternatives: a uuid is not hex, a time stamp is not a duration, and the digest that
 # stands for an image is neither: another image is another content.
@@ -145,9 +151,11 @@ _RESULT = re.compile(
     | (?P<receipt> \b (?: receipt (?: [\ _-]? (?: id|no|number ) )? | pids ) \b
                    ["']? \ ? [:=\#] [\ \#\[]{{0,2}} ["']? [a-z-]{{0,12}} \d [0-9a-z-]{{0,63}}
                    (?: ,\ ? \d+ ){{0,16}} )
-    | (?P<cell> \A \[ \d{{1,6}} \] (?=[\ \n]) | \b (?: in|out|cell ) \ ? \[ \d{{1,6}} \] )
-    | (?P<trace> "(?: trace|served_by|etag|nonce|uptime(?:_\w{{1,12}})? )" \ ? : \ ?
-                 (?: "[\w.:-]{{1,80}}" | \d+ (?: \.\d+ )? ) )
+    | (?P<cell> \A \[ \d{{1,6}} \] (?=[\ \n]) | \b (?: in|out|cell ) \ ? \[ \d{{1,6}} \]
+              | "execution_?count" \ ? : \ ? \d{{1,9}} )
+    | (?P<trace> "(?: trace|served_by|etag|nonce|(?:access_|session_)?token
+                 |uptime(?:_\w{{1,12}})? )" \ ? : \ ? (?: "[\w.:-]{{1,80}}" | \d+ (?: \.\d+ )? ) )
+    | (?P<epoch> " (?: {_MOMENTS} ) " \ ? : \ ? "? 1\d{{9}} (?: \d{{3}} | \.\d{{1,9}} )? \b )
     | (?P<stamp> \s? ^ \W{{0,3}} (?: last\ )? (?: refreshed|updated|checked|fetched|retrieved
                  |generated|as\ of ) (?: \ (?: at|on ) )? :? \ \d{{4}}-\d\d-\d\d [t\ ]
                  [\d:.,]{{5,15}} (?: z|\ ?utc )? \W{{0,2}} $ )
@@ -170,7 +178,7 @@ _VOLATILE = re.compile(
 _GOAL = re.compile(r"\s?(?:/\s?\d|%|of \d|left\b|remain|to go\b|until\b)", re.IGNORECASE)
 _COUNTDOWN = re.compile(r"(?:remaining|left|eta|countdown)\W{1,4}\Z", re.IGNORECASE)
 _PLACEHOLDERS = re.compile(
-    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|receipt|file|cell|trace)>"
+    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|receipt|file|cell|trace|epoch)>"
 )
 _FRAME = re.compile(
     r"\[(?:The )?command [\w ]{4,24}(?:code|status) -?\d{1,5}\.?\]"

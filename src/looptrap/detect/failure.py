@@ -79,7 +79,8 @@ _NOTHING = re.compile(
 )
 _MARKUP = re.compile(r"<[^<>]{0,40}>|[\W\d_]+")
 _FRAME = re.compile(
-    r"<?(?:[Rr]eturn ?code|[Ee]xit(?:ed)?[ _]?(?:with )?(?:code|status)?)\W{0,4}-?\d{1,5}"
+    r"<?(?:Error: )?(?:[Rr]eturn ?code|[Ee]xit(?:ed)?[ _]?(?:with )?(?:code|status)?)"
+    r"\W{0,4}-?\d{1,5}"
     r"|<[^<>\n]{0,40}>|\[[A-Z][^\[\]\n]*\]"
 )
 """What harnesses put around an output."""
@@ -102,7 +103,13 @@ _NUMBER = re.compile(rf"({_TALLY.pattern})|\d+")
 FIELD_MARK = "@"
 """What stands before the name of a field in the description of a failure."""
 _FIELD = re.compile(r"\s*[\w.\[\]-]{1,60}:?\s*")
-MAX_STATUS_LETTERS = 24
+_FRAME_OF_STATUS = re.compile(
+    rf"<[^<>\n]{{0,40}}>|(?:error: ?)?{_EXIT.pattern}"
+    r"|^\[[a-z][^\[\]\n]{0,80}\][ \t]{0,8}$|\"\w{1,40}\"(?= ?:)",
+    re.MULTILINE,
+)
+"""What harnesses put around an output to say how a command exited: a line in brackets, JSON."""
+MAX_STATUS_LETTERS = 5
 """Letters beside the exit status up to which there is no message."""
 
 
@@ -120,8 +127,10 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
         if status[1] == "0":
             return None
         # Searches that find nothing exit with 1 and print nothing.
-        has_message = status[1] != "1" or len(_MARKUP.sub("", lowered)) > MAX_STATUS_LETTERS
-        is_error = is_error or has_message
+        message = _FRAME_OF_STATUS.sub("", lowered) if status[1] == "1" else lowered
+        is_error = status[1] != "1" or len(_MARKUP.sub("", message)) > MAX_STATUS_LETTERS
+        if not is_error:
+            lowered = message
     lines = [line for line in lowered.splitlines() if line.strip()]
     if not lines:
         return "failed" if is_error else None

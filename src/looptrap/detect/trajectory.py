@@ -282,12 +282,13 @@ class RunTrajectory(Trajectory):
 
 def since_other_result(rounds: list[Round]) -> list[Round]:
     """Return the rounds since the latest call had another result, which was new: a state that
-    changes, such as alerts that come and go, is progress.
+    changes, such as alerts that come and go, is progress. Another failure is none.
     """
     latest = rounds[0]
     for age, round_ in enumerate(rounds[1:], 1):
         if (
             round_.signature == latest.signature
+            and (latest.failure is None or round_.failure is None)
             and not round_.repeats(latest)
             and _has_new_result(round_, rounds[age + 1 :])
         ):

@@ -7,7 +7,7 @@ import re
 from looptrap.detect.round import Round
 from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.trajectory import Trajectory, since_other_result
 
 _NAME = re.compile(r"[^\W\d]\w{3,}")
 
@@ -44,6 +44,7 @@ class SameError(HistorySignal):
             limit *= DEFERRED_PER_FAILURE + 1
         # Notes that an agent takes in between are neither a try nor progress.
         rounds = [one for one in trajectory.since_change(2 * limit) if not one.is_note][:limit]
+        rounds = since_other_result(rounds)
         equal = [
             age
             for age, round_ in enumerate(rounds)

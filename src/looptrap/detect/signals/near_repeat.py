@@ -36,9 +36,7 @@ class NearRepeat(HistorySignal):
             return None
         if latest.is_deferred or (latest.is_poll and latest.failure is None):
             return None  # `repeat` judges polls
-        rounds = trajectory.since_change(self._options.rounds)
-        if latest.failure is None:
-            rounds = since_other_result(rounds)
+        rounds = since_other_result(trajectory.since_change(self._options.rounds))
         near = [age for age, round_ in enumerate(rounds) if round_.is_variant_of(latest)]
         how = "failed" if latest.failure is not None else "brought nothing"
         what = f"{tool_list(latest)} with almost the same arguments {how} {len(near)} times"

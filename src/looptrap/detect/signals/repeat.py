@@ -49,9 +49,7 @@ class Repeat(HistorySignal):
 
     def _rounds(self, trajectory: Trajectory, limit: int) -> list[Round]:
         rounds = trajectory.since_change(limit)
-        if not self._options.with_results or rounds[0].failure is not None:
-            return rounds
-        return since_other_result(rounds)
+        return since_other_result(rounds) if self._options.with_results else rounds
 
     def _ages_of_equal(self, rounds: list[Round]) -> list[int]:
         latest, with_results = rounds[0], self._options.with_results
