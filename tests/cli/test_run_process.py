@@ -19,6 +19,30 @@ from looptrap.cli import run_process
 from looptrap.cli.run_process import RunProcess
 
 
+class Terminal:
+    """The other end of a terminal: what it shows, and the keys that are pressed."""
+
+    def __init__(self, descriptor):
+        self._descriptor = descriptor
+        self._unread = ""
+
+    @property
+    def foreground(self):
+        """The process group that the terminal is for."""
+        return os.tcgetpgrp(self._descriptor)
+
+    def press(self, keys):
+        os.write(self._descriptor, keys)
+
+    def read_until(self, text):
+        """Return what the terminal shows until the end of a text; what follows is read later."""
+        while text not in self._unread:
+            assert select.select([self._descriptor], [], [], PATIENCE)[0], self._unread
+            self._unread += os.read(self._descriptor, 4096).decode()
+        shown, _, self._unread = self._unread.partition(text)
+        return shown + text
+
+
 @contextmanager
 def in_terminal(folder, script, **options):
     """Run a shell script as the foreground job of a terminal; give the process and the terminal."""
@@ -35,7 +59,7 @@ def in_terminal(folder, script, **options):
     )  # fmt: skip
     os.close(theirs)
     try:
-        yield process, ours
+        yield process, Terminal(ours)
     finally:
         if process.poll() is None:
             process.kill()
@@ -45,20 +69,11 @@ def in_terminal(folder, script, **options):
 
 def ready(process, terminal):
     """Wait until the command has said so, and has the terminal; return what was shown."""
-    shown = read_until(terminal, "ready\r\n")
+    shown = terminal.read_until("ready\r\n")
     end = time.monotonic() + PATIENCE
-    while os.tcgetpgrp(terminal) == process.pid:
+    while terminal.foreground == process.pid:
         assert time.monotonic() < end
         time.sleep(0.005)
-    return shown
-
-
-def read_until(terminal, text):
-    """Return what the terminal shows until it shows the text."""
-    shown = ""
-    while text not in shown:
-        assert select.select([terminal], [], [], PATIENCE)[0], shown
-        shown += os.read(terminal, 4096).decode()
     return shown
 
 
@@ -66,8 +81,8 @@ def test_a_command_reads_the_terminal_and_the_report_follows_it(tmp_path):
     script = 'test -t 0 && test -t 1 && echo ready; read line; echo "read $line"'
     with in_terminal(tmp_path, script) as (process, terminal):
         assert "guards sh at" in ready(process, terminal)
-        os.write(terminal, b"this\n")
-        assert "read this\r\n" in read_until(terminal, "looptrap: ended after")
+        terminal.press(b"this\n")
+        assert "read this\r\n" in terminal.read_until("looptrap: ended after")
         assert process.wait(PATIENCE) == 0
 
 
@@ -75,10 +90,10 @@ def test_ctrl_c_is_for_the_command(tmp_path):
     script = "trap 'echo caught' INT; echo ready; read line; echo after; exit 4"
     with in_terminal(tmp_path, script) as (process, terminal):
         ready(process, terminal)
-        os.write(terminal, b"\x03")
-        read_until(terminal, "caught\r\n")
-        os.write(terminal, b"go\n")
-        read_until(terminal, "looptrap: ended after")
+        terminal.press(b"\x03")
+        terminal.read_until("caught\r\n")
+        terminal.press(b"go\n")
+        terminal.read_until("looptrap: ended after")
         assert process.wait(PATIENCE) == 4
 
 
@@ -86,12 +101,12 @@ def test_ctrl_z_stops_the_whole_job_and_it_goes_on_with_it(tmp_path):
     script = 'echo ready; read line; echo "read $line"'
     with in_terminal(tmp_path, script) as (process, terminal):
         ready(process, terminal)
-        os.write(terminal, b"\x1a")
+        terminal.press(b"\x1a")
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
         os.kill(process.pid, signal.SIGCONT)
-        os.write(terminal, b"more\n")
-        read_until(terminal, "read more\r\n")
+        terminal.press(b"more\n")
+        terminal.read_until("read more\r\n")
         assert process.wait(PATIENCE) == 0
 
 
@@ -99,13 +114,14 @@ def test_in_a_pipeline_the_terminal_stays_with_the_whole_job(tmp_path):
     read = "read line < /dev/tty"  # which a caught signal ends
     script = f"trap 'echo caught >&2' INT; echo ready >&2; {read} || {read}; echo got $line"
     with in_terminal(tmp_path, script, stdout=subprocess.PIPE) as (process, terminal):
-        read_until(terminal, "ready\r\n")
-        assert os.tcgetpgrp(terminal) == process.pid
-        os.write(terminal, b"\x03")
-        assert read_until(terminal, "caught\r\n").count("caught") == 1
-        os.write(terminal, b"it\n")
+        terminal.read_until("ready\r\n")
+        assert terminal.foreground == process.pid
+        terminal.press(b"\x03")
+        shown = terminal.read_until("caught\r\n")
+        terminal.press(b"it\n")
         assert process.stdout.readline() == "got it\n"
-        read_until(terminal, "looptrap: ended after")
+        shown += terminal.read_until("looptrap: ended after")
+        assert shown.count("caught") == 1
         assert process.wait(PATIENCE) == 0
         process.stdout.close()
 

@@ -307,6 +307,21 @@ def succeeds(action):
     return True
 
 
+def test_what_is_confirmed_outlives_a_kill_of_a_server_that_confirms_early(
+    open_database, own_server
+):
+    assert own_server.execute("SHOW synchronous_commit") == [("off",)]
+    database = open_database(own_server.url())
+    for number in range(20):
+        with database.write() as connection:
+            connection.execute("INSERT INTO meta VALUES (?, 'kept')", [f"row {number}"])
+    own_server.kill()
+    own_server.start()
+    kept = "SELECT count(*) FROM meta WHERE value = 'kept'"
+    until(lambda: succeeds(lambda: database.query(kept)))
+    assert database.query(kept) == [(20,)]
+
+
 def test_a_server_that_hangs_is_given_up_within_the_time_out(open_database, own_server):
     database = open_database(own_server.url(), timeout=1)
     database.query("SELECT 1")

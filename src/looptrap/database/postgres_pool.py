@@ -172,7 +172,10 @@ class PostgresPool:
             with self.patience(raw, self._timeout):
                 raw.execute(
                     f"SET statement_timeout = {limit}; SET lock_timeout = {limit};"
-                    f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_S}s'"
+                    f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_S}s';"
+                    # What is confirmed is removed from the spool: it must outlive the server.
+                    "SELECT set_config('synchronous_commit', 'local', false)"
+                    " WHERE current_setting('synchronous_commit') = 'off'"
                 )
         except BaseException:
             raw.close()
