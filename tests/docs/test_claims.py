@@ -45,3 +45,10 @@ def test_the_report_and_the_readme_say_who_labelled_the_runs():
         assert re.search(r"[Tt]wo language models judged .* independently", said)
         assert re.search(r"only (?:the 94 )?runs on which both agreed are scored", said)
         assert "people read and labelled" not in said
+
+
+def test_the_glossary_is_short_and_names_each_term_once():
+    page = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    terms = re.findall(r"^\| ([A-Z][^|]*) \|", page, re.MULTILINE)
+    assert 30 < len(terms) <= 40
+    assert len(set(terms)) == len(terms)
