@@ -51,13 +51,13 @@ class Run:
         self.steps: list[Step] = []
         self.begun: int | None = None
 
-    def chat(self, form: str = "", system: str = "", session: str = "") -> Chat:
-        """Return a conversation; those of one session name it alike."""
-        return Chat(self, FORMS[form or self.form], system, session or self.session)
+    def chat(self, system: str = "") -> Chat:
+        """Return a conversation of this run's session."""
+        return Chat(self, FORMS[self.form], system)
 
-    def once(self, prompt: str, answer: str, system: str = "", form: str = "") -> None:
+    def once(self, prompt: str, answer: str) -> None:
         """Send a prompt without history."""
-        chat = self.chat(form, system)
+        chat = self.chat()
         chat.user(prompt)
         chat.say(answer)
 
@@ -110,8 +110,9 @@ class Run:
 class Chat:
     """A conversation with one model."""
 
-    def __init__(self, run: Run, form: Form, system: str, session: str) -> None:
+    def __init__(self, run: Run, form: Form, system: str) -> None:
         self.run, self.form, self.items = run, form, list[Item]()
+        session = run.session
         headers, extra = form.session(session, Random(session))
         self.headers = {**headers, **({"user-agent": form.agent} if form.agent else {})}
         text = f"{form.system}\n\n{system}".strip() if system else form.system
@@ -162,9 +163,9 @@ class Chat:
         if self.form.reminder and self.rounds % REMINDED == 0:
             self.user(self.form.reminder)
 
-    def say(self, text: str, name: str = "") -> None:
+    def say(self, text: str) -> None:
         """Request a round in which the model only says this."""
-        self._send(Said(self.run.hex(24), text, (), name))
+        self._send(Said(self.run.hex(24), text))
 
     def _act_in_text(
         self,

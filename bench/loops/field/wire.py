@@ -42,7 +42,6 @@ class Said:
     id: str
     text: str
     uses: tuple[Use, ...] = ()
-    name: str = ""
 
 
 Item = User | Said
@@ -133,8 +132,6 @@ def _chat(items: Sequence[Item]) -> Iterator[Json]:
 
 def _chat_message(said: Said) -> Json:
     message: Json = {"role": "assistant", "content": said.text or None}
-    if said.name:
-        message["name"] = said.name
     if said.uses:
         message["tool_calls"] = [
             {
@@ -285,7 +282,7 @@ def answer_of(frame: Frame, said: Said) -> bytes:
 def _chat_answer(frame: Frame, said: Said) -> tuple[Json, list[Json]]:
     head = {"id": f"chatcmpl-{said.id}", "created": CREATED, "model": frame.model}
     reason = "tool_calls" if said.uses else "stop"
-    message = {key: value for key, value in _chat_message(said).items() if key != "name"}
+    message = _chat_message(said)
     choice = {"index": 0, "message": message, "finish_reason": reason}
     spent = 20 + len(said.text) // 4
     usage = {"prompt_tokens": 2400, "completion_tokens": spent, "total_tokens": 2400 + spent}

@@ -158,7 +158,15 @@ def calendar_test(r: Run, way: str) -> None:
     ideas = ("fold=1", "tzinfo=UTC", ".astimezone(zone)", "zone.utcoffset(now)", ".replace(fold=0)")
     c.user("tests/test_calendar.py fails since we dropped pytz. Please repair calendar.py.")
     c.act(
-        "I read the module.", read(module, "def convert(now, zone):\n    return now + zone.offset")
+        "I read the module.",
+        read(
+            module,
+            "from datetime import datetime, timedelta\n\nfrom .zones import Zone, load_zones\n\n"
+            "ZONES = load_zones()\n\n\ndef convert(now: datetime, zone: Zone) -> datetime:\n"
+            '    """Return the time in a zone."""\n    if now.tzinfo is None:\n        now = now.'
+            "replace(tzinfo=ZONES['UTC'])\n    return now + zone.offset\n\n\ndef weeks(first: "
+            "datetime, last: datetime) -> int:\n    return (last - first) // timedelta(days=7)\n",
+        ),
     )
     c.act("And run the tests.", _pytest(r, names, 21, why))
     number = 5 if way != LOOP else r.num(9, 12)
@@ -402,7 +410,10 @@ def helm_values(r: Run, way: str) -> None:
         return
     fault = (
         f"Error: UPGRADE FAILED: template: {chart}/templates/ingress.yaml:{r.num(9, 40)}:24: nil "
-        "pointer evaluating interface {}.className"
+        "pointer evaluating interface {}.className\n\nUse --debug flag to render out invalid YAML\n"
+        f"HISTORY: REVISION 11 superseded {chart}-4.0.2 Upgrade complete\n        "
+        " REVISION 12 failed"
+        f" {chart}-4.2.0 Upgrade failed\nhint: values of the key ingress are taken from values.yaml"
     )
     for turn in r.times(16, 20):
         if turn == 3:

@@ -131,7 +131,15 @@ def sub_task(r: Run, way: str) -> None:
     def child(ask: str, answer: str, path: str) -> None:
         sub = r.chat(system="You are a sub-agent. Report what you find in one message.")
         sub.user(ask)
-        sub.act("", sh(f"ls {path}", "README.md  src" if way == LOOP else f"conn_{r.hex(3)}.py"))
+        sub.act(
+            "",
+            sh(
+                f"ls {path}",
+                "LICENSE\nREADME.md\nsrc\nsrc/http.py\nsrc/mail.py\nsrc/util.py"
+                if way == LOOP
+                else f"conn_{r.hex(3)}.py",
+            ),
+        )
         sub.say(answer)
 
     if way == "fan-out":

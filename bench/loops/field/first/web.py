@@ -226,7 +226,9 @@ def ticket_hall(r: Run, way: str) -> None:
             f"[{n}]<button>Row {n} seat {n + 4} {r.num(95, 140)} EUR</button>" for n in range(3, 9)
         ]
         state = (
-            "\n".join(rows) if way == "pages" else "[2]<div role=alert>Choose a date first</div>"
+            "\n".join(rows)
+            if way == "pages"
+            else "[2]<div role=alert>Choose a date first</div>\n[5]<button>Plan</button>"
         )
         index, goal = 5, "open the seating plan"
         if way == "pages":
@@ -241,7 +243,7 @@ def ticket_hall(r: Run, way: str) -> None:
             f"</user_request>\n<step_info>Step {turn + 1} of 100, "
             f"{r.stamp('%Y-%m-%d %H:%M')}</step_info>"
             "\n</agent_state>\n<browser_state>\nCurrent tab: "
-            f"{r.hex(4).upper()}\nURL: {host}/{show}\n"
+            f"{r.session[:4].upper()}\nURL: {host}/{show}\n"
             f"{state}\n</browser_state>"
         )
         verdict = "Success" if way == "pages" else r.pick("Uncertain", "Failed", "Unclear")

@@ -176,7 +176,7 @@ def helper_agent(r: Run, way: str) -> None:
             r.mix("A helper can do it.|I hand it to a helper.|Let another helper try."),
             tool(name, {"prompt": prompt}, no),
         )
-        helper(prompt, "-----BEGIN PGP MESSAGE-----\nhQEMA3" + "x" * 20, no)
+        helper(prompt, "gpg: encrypted with rsa4096 key\ngpg: decryption failed: No secret key", no)
 
 
 @HALF.template("same message", "claude-code codex langgraph gemini-cli", "tickets updates")
@@ -188,8 +188,11 @@ def pr_comment(r: Run, way: str) -> None:
         else f"Review pull request {number} and leave one comment with your findings."
     )
     diff = (
-        f"diff --git a/api.go b/api.go\n@@ -{r.num(9, 90)},6 +{r.num(9, 90)},7 @@ "
-        "func list()\n+\treturn rows[:limit]"
+        f"diff --git a/api.go b/api.go\nindex {r.hex(7)}..{r.hex(7)} 100644\n--- a/api.go\n+++ "
+        f"b/api.go\n@@ -{r.num(9, 90)},6 +{r.num(9, 90)},7 @@ func list(w http.ResponseWriter, r "
+        '*http.Request) {\n \tlimit := intParam(r, "limit", 50)\n \trows, err := store.All()\n'
+        " \tif err != nil {\n \t\thttp.Error(w, err.Error(), 500)\n+\t\treturn\n \t}\n"
+        "-\twrite(w, rows)\n+\twrite(w, rows[:limit])\n }"
     )
     text = (
         f"`rows[:limit]` panics if there are fewer rows than `limit` ({r.pick(*CREW)} "

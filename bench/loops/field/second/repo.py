@@ -111,7 +111,22 @@ def no_docker(r: Run, way: str) -> None:
         (f"cargo install {what}-lite", f"error: download of config.json failed: {proxy}", 101),
     ]
     c.user(f"Run the integration tests; they need {what}.")
-    c.act("", sh("make integration", f"ECONNREFUSED 127.0.0.1: is {what} running?", 2, 4))
+    c.act(
+        "",
+        sh(
+            "make integration",
+            "> vitest run --config vitest.integration.ts\n\n ❯ "
+            "test/orders.int.ts (9 tests | 9 failed)\n"
+            "   × places an order\n     → connect ECONNREFUSED 127.0.0.1: is "
+            f"{what} running?\n ⎯⎯ Failed "
+            "Suites 1 ⎯⎯\n FAIL  test/orders.int.ts\nError: Hook timed out in "
+            "10000ms.\n ❯ test/setup.ts:"
+            "14:3\n\n Test Files  1 failed (1)\n      Tests  9 failed (9)\nmake: "
+            "*** [integration] Error 1",
+            2,
+            4,
+        ),
+    )
     shown = tries[:6] if way == "vendored" else tries
     for number, (cmd, out, code) in enumerate(shown):
         if number == 6:
@@ -253,7 +268,13 @@ def crash_log(r: Run, way: str) -> None:
     looks = (
         sh(f"tail -n 12 {log}", lines(400)),
         sh("git log --oneline -5", "a41f000 Sweep faster\n77be210 Bump deps\n0c1d2e3 Add metrics"),
-        read("src/sweep.c", "void sweep(struct pool *p) {\n\tfor (;;)\n\t\tfree(pop(p));\n}"),
+        read(
+            "src/sweep.c",
+            '#include <stdlib.h>\n#include "pool.h"\n\n/* Frees what nobody '
+            "uses. */\nvoid sweep(struct pool "
+            "*p) {\n\tfor (size_t n = 0; n < p->used; n++) {\n\t\tstruct cell *c = p->cells[n];\n"
+            "\t\tif (c->refs == 0)\n\t\t\tfree(pop(p));\n\t}\n\tpool_trim(p);\n}",
+        ),
         sh("git show --stat HEAD", "a41f000 Sweep faster\n src/sweep.c | 4 ++--"),
     )
     if way == "pages":
@@ -384,7 +405,9 @@ def translations(r: Run, way: str) -> None:
         return
     fault = (
         "✖ locales/_meta.json: key 'plural.other' is missing in schema v4 "
-        "(i18n-lint.config is read-only)"
+        "(i18n-lint.config is read-only)\n\n    rule: meta/plural  severity: error\n    expected: "
+        "{ plural: { rules: { other: string } } }\n\n1 error, 0 warnings in 1 "
+        "file; 27 files skipped"
     )
     for turn in r.times(9, 11):
         if turn == 2:

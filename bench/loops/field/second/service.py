@@ -122,7 +122,11 @@ def training(r: Run, way: str) -> None:
             r.begin()
         loss = f"{0.9 - turn * 0.09:.3f}"
         seed = r.num(1, 9999)
-        log = f"[{r.stamp()}] epoch 1 loss 0.91\n"
+        log = (
+            f"[{r.stamp()}] loading 41,200 clips from data/{model}\n[{r.stamp()}] model has 31.4 M "
+            f"parameters, batch 256, bf16\n[{r.stamp()}] epoch {turn if way == 'epochs' else 0}: "
+            "validating before the first step\n"
+        )
         if way == "epochs":
             cmd = f"python train.py {model} --resume ckpt/{turn}.pt --epochs 1"
             c.act(
@@ -132,7 +136,8 @@ def training(r: Run, way: str) -> None:
             continue
         fault = (
             f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {size} "
-            "MiB. GPU 0 has 8.00 GiB"
+            "MiB. GPU 0 has 8.00 GiB, of which 112.00 MiB are free. If reserved but unallocated "
+            "memory is large, try setting PYTORCH_ALLOC_CONF=expandable_segments:True"
         )
         cmd = f"python train.py {model} --seed {seed}"
         c.act(
