@@ -38,16 +38,22 @@ def test_a_url_is_a_database(place):
         ("redis://db", "redis:// is no place for a history"),
         ("sqlite:///looptrap.db", "sqlite:// is no place for a history"),
         ("://x", "is no place for a history"),
+        ("r\r\udcf2://x", '"r\\r\\udcf2://" is no place for a history'),
+        ("x" * 500 + "://db", 'xxx…" is no place for a history'),
         ("postgresql:looptrap", "is not a URL of PostgreSQL"),
         ("postgresql://ann:se/cret@db/x", "with %40 for @ and %2F for /"),
         ("postgresql://ann:se#cret@db/x", "is not a URL of PostgreSQL"),
         ("postgresql://db:port/x", "is not a URL of PostgreSQL"),
         ("postgresql://db:99999/x", "is not a URL of PostgreSQL"),
         ("postgresql://d b/x", "is not a URL of PostgreSQL"),
+        ("postgresql://db:" + "9" * 5000, "is not a URL of PostgreSQL"),
+        ("postgresql://db/\x1b[2J", "is not a URL of PostgreSQL"),
     ],
 )
 def test_other_places_are_mistakes(place, message):
-    assert message in place_problem(place)
+    problem = place_problem(place)
+    assert message in problem
+    assert problem.isprintable()
     assert "cret" not in place_problem(place) + shown_place(place)
 
 

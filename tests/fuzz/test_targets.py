@@ -4,6 +4,7 @@ Bounded, for `make test` and `make test-all`; `make fuzz` goes on for as long as
 """
 
 import logging
+import traceback
 
 import pytest
 from fuzz.mutation import LARGEST, mutated
@@ -43,7 +44,13 @@ def test_mutations_break_no_law(name):
     @settings(max_examples=examples(SLOW.get(name, 300)), database=None)
     @given(st.sampled_from(list(target.seeds())), st.randoms(use_true_random=False))
     def check(seed, rng):
-        target.check(mutated(seed, rng, target.words))
+        data = mutated(seed, rng, target.words)
+        try:
+            target.check(data)
+        except Exception:  # noqa: BLE001 - whatever it is, it must be reported
+            # What is wrong may be a text that no report can be written in.
+            wrong = traceback.format_exc().encode("ascii", "backslashreplace").decode()
+            pytest.fail(f"{data!r}\n{wrong}", pytrace=False)
 
     check()
 

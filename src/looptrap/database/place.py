@@ -8,10 +8,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 from looptrap.database.database import Database
 from looptrap.database.sqlite import SqliteDatabase
+from looptrap.schema.wording import quoted
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}):")
 _SECRETS = re.compile(r"((?:^|[?&])(?:password|sslpassword|passfile|sslkey)=)[^&]*", re.IGNORECASE)
 
 FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
@@ -33,8 +34,8 @@ def place_problem(place: str) -> str:
             return f"is not a URL of PostgreSQL: write {FORM}"
         return ""
     if scheme not in POSTGRES_SCHEMES:
-        shown = scheme or place.partition("://")[0]
-        return f"{shown}:// is no place for a history: it can be a SQLite file or {FORM}"
+        shown = f"{scheme}://" if scheme else quoted(place.partition("://")[0] + "://")
+        return f"{shown} is no place for a history: it can be a SQLite file or {FORM}"
     return _url_problem(place)
 
 
@@ -50,10 +51,15 @@ def _url_problem(url: str) -> str:
     is_wrong = (
         "@" in parts.path
         or "#" in url
-        or any(port and not (port.isdecimal() and 0 < int(port) < 65_536) for port in ports)
-        or re.search(r"\s", url)
+        or any(port and not _is_port(port) for port in ports)
+        or " " in url
+        or not url.isprintable()
     )
     return wrong if is_wrong else ""
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 65_536
 
 
 def shown_place(place: str) -> str:

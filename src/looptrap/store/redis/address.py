@@ -154,7 +154,8 @@ def _options(parts: SplitResult) -> dict[str, str]:
         allowed = SCHEMES[parts.scheme]
         if name not in allowed:
             known = " and ".join(f"?{one}=" for one in sorted(allowed)) or "no option"
-            raise ValueError(f"?{name}= is no option of {parts.scheme}://, which takes {known}")
+            option = f"?{name}="
+            raise ValueError(f"{option!r} is no option of {parts.scheme}://, which takes {known}")
         if not value:
             raise ValueError(f"?{name}= of the store's URL is empty")
     return options
