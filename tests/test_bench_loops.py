@@ -266,7 +266,7 @@ def report(monkeypatch, capsys):
         replace(honest, name="called-loop", is_loop=True),
     ]
     module = SimpleNamespace(scenarios=lambda seed: told)
-    monkeypatch.setattr("bench.loops.__main__.MODULES", (module,))
+    monkeypatch.setattr("bench.loops.__main__.MODULES", {"dev": (module,)})
 
     def run(*arguments):
         main(arguments)

@@ -1,4 +1,4 @@
-"""Laws of the test split of LoopBench."""
+"""Laws of the scenarios `held_out` of LoopBench."""
 
 from __future__ import annotations
 

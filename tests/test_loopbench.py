@@ -246,7 +246,7 @@ def test_what_is_no_detector_is_said(module, spec, said):
 
 def test_the_command_plays_a_detector_of_a_stranger(module, monkeypatch, capsys):
     told = SimpleNamespace(scenarios=lambda seed: [SAME, replace(WORK, is_loop=False)])
-    monkeypatch.setattr("bench.loops.__main__.MODULES", (told,))
+    monkeypatch.setattr("bench.loops.__main__.MODULES", {"dev": (told,)})
     main(["--detector", "strange:Class"])
     _, row, refused = capsys.readouterr().out.splitlines()
     assert row.replace("|", "").split() == ["told", "1", "1", "1", "3", "1", "1", "1"]

@@ -18,15 +18,19 @@ from statistics import median
 from bench.loops import across, held_out, prompts, scenes, tales, visible
 from bench.loops.compare import Entrants, judge_all
 from bench.loops.detector import DetectorError, load_detector
+from bench.loops.field import first, second
 from bench.loops.packages import ENVIRONMENT, usable
 from bench.loops.report import table, write
 from bench.loops.rules import presets
 from bench.loops.scenario import Played, Scenario, ask
 from bench.loops.score import scores_of
 
-MODULES = (across, prompts, visible, tales, scenes)
-"""Where the scenarios of the split `dev` come from: each has `scenarios(seed)`."""
-
+MODULES = {
+    "dev": (across, prompts, visible, tales, scenes, held_out, first),
+    "test": (second,),
+}
+"""Where the scenarios of each split come from: each has `scenarios(seed)`. Those of `test` were
+written by an author who had not seen the detector, and are not read by those who work on it."""
 
 Judged = tuple[Scenario, Played]
 
@@ -82,12 +86,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _splits(seed: int, only: str | None, kind: str | None) -> dict[str, list[Scenario]]:
     """Return the scenarios of each split."""
-    modules = {"dev": MODULES, "test": (held_out,)}
     return {
         split: [
             one for module in found for one in module.scenarios(seed) if kind in (None, one.kind)
         ]
-        for split, found in modules.items()
+        for split, found in MODULES.items()
         if only in (None, split)
     }
 

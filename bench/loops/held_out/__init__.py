@@ -1,4 +1,4 @@
-"""The test split of LoopBench: scenarios to which nobody tunes."""
+"""Scenarios by an author who had not seen the detector: once the test split, read since then."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ __all__ = ["scenarios"]
 
 
 def scenarios(seed: int = 0) -> list[Scenario]:
-    """Return all scenarios of the test split."""
+    """Return all scenarios."""
     modules = (coding, services, office, crews, prompts)
     return [made for module in modules for made in module.scenarios(seed)]
