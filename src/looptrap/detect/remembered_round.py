@@ -196,6 +196,7 @@ class RememberedRound(Round):
         self.result = record.result.hex()
         self.text = self.arguments = self.masked_arguments = _as_text(record.argument_words)
         self.arguments_gist = record.argument_words
+        self.subjects = frozenset([self.text])
         self.words_said = _words_of(b"" if self.calls else record.failure + record.failure_words)
         self.failure = record.failure.hex() if has_failed else None
         self.failures = int(has_failed)
@@ -366,6 +367,10 @@ class RoundDigester:
             bits = bits << _WORD_BITS | (digest & _WORD_MASK or 1)
         return bits.to_bytes(_SKETCH_BYTES)
 
+    def _subjects(self, round_: Round) -> bytes:
+        """Return a digest of what a round is about, in place of its words."""
+        return self.digest(_encoded(" ".join(sorted(round_.subjects))))[:8].ljust(12, b"\0")
+
     def _word(self, word: str) -> int:
         return self.digest(_encoded(word))[0] or 1
 
@@ -451,7 +456,7 @@ class RoundDigester:
             _NO_GIST,
             _NO_FAILURE if failure is None else self.digest(_encoded(failure))[:4],
             _NO_WORDS,
-            _NO_ARGUMENTS,
+            self._subjects(round_) if with_failure else _NO_ARGUMENTS,
             self.names(round_.names),
             _BRIEF if failure is None else _BRIEF_FAILED,
             min(len(round_.calls), 255),

@@ -164,6 +164,10 @@ MAX_NOISE_CHARS = 40
 MAX_RESULT_CHARS = 65_536
 """Results are compared by this many first characters, and by their length."""
 
+_NAMED_PLACE = re.compile(r'"(?:(?:file|note(?:book)?|target)?_?path|file(?:_?name)?|ur[il])":"([^"]+)"')
+_PLACE = re.compile(r"[\w~.-]*/[\w./-]+|\b[\w-]+\.[a-z]{1,5}\b")
+"""A place that arguments name: a path, a file, an address."""
+
 Reader = Callable[[Raw], Message]
 
 _RESULT_ID = re.compile(rb'"(?:tool_call_id|tool_use_id)" ?: ?"([\w.:-]{1,128})"')
@@ -434,6 +438,12 @@ class Round:
             and failure_of(result.text, result.is_error) is None
             for call, result in zip(self.calls, self.results, strict=True)
         )
+
+    @cached_field
+    def subjects(self) -> frozenset[str]:
+        """What its calls are about: the files and other places that they name first."""
+        named = _NAMED_PLACE.findall(self.arguments)
+        return frozenset(named or _PLACE.findall(self.arguments[:MAX_QUERY_CHARS]) or [""])
 
     @cached_field
     def made_addition(self) -> bool:

@@ -201,6 +201,10 @@ class Trajectory:
         whole.starts.are_ignored = True
         return whole.latest(limit)
 
+    def latest_across_compactions(self, limit: int) -> list[Round]:
+        """Return up to `limit` rounds, the latest first; those before a compaction, if known."""
+        return self.latest(limit)
+
     def since_change(self, limit: int) -> list[Round]:
         """Return up to `limit` rounds since the last progress, the latest first.
 
@@ -245,6 +249,10 @@ class RunTrajectory(Trajectory):
     def latest_of_all_turns(self, limit: int) -> list[Round]:
         """Return those that are remembered: they end where a user spoke."""
         return self.latest(limit)
+
+    def latest_across_compactions(self, limit: int) -> list[Round]:
+        """Return up to `limit` rounds, the latest first, those before a compaction too."""
+        return self.all_rounds[:limit]
 
     def count_shown(self, limit: int) -> int:
         """Return how many rounds the request shows itself, at most `limit`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from looptrap.detect.round import Round
+from looptrap.detect.round import MAX_QUERY_CHARS, Round
 from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory, since_other_result
@@ -23,6 +23,13 @@ MAX_TURNS_COUNT = 6
 
 OTHER_TURNS_ROUNDS = 24
 """Latest rounds, of all turns, in which such failures are counted."""
+
+
+VAIN_CHANGES_ROUNDS = 40
+"""Latest rounds in which failures are counted that changes left as they were."""
+
+OTHER_SUBJECT_WEIGHT = 0.5
+"""What such a failure counts if something else was changed before it than ever before."""
 
 
 class SameError(HistorySignal):
@@ -61,6 +68,9 @@ class SameError(HistorySignal):
             again = _count_in_other_turns(latest, trajectory)
             if again > count:
                 count, where = min(again, MAX_TURNS_COUNT), "although the user had spoken since"
+        vain = _count_vain_changes(latest, trajectory)
+        if vain > count:
+            count, where = vain, "whatever was changed in between"
         return Evidence(
             signal="same_error",
             what=f"{tool_list(latest)} failed the same way, or asked the same,"
@@ -89,6 +99,30 @@ def _count_in_other_turns(latest: Round, trajectory: Trajectory) -> int:
     return count if len(trajectory.latest(OTHER_TURNS_ROUNDS)) < len(rounds) else 0
 
 
+def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
+    """Return how often the same tool failed with the same result, with a change before each time.
+
+    An equal call with another result ends it: then a change had an effect. To change something
+    else is another approach, and counts less.
+    """
+    if latest.is_deferred or latest.is_poll or trajectory.is_new_call:
+        return 0
+    changed: list[set[str]] = [set()]  # what was changed before each failure, the latest first
+    for round_ in trajectory.latest_across_compactions(VAIN_CHANGES_ROUNDS)[1:]:
+        if round_.signature == latest.signature or round_.failure == latest.failure:
+            if not (round_.names == latest.names and round_.has_same_result(latest)):
+                break
+            if changed[-1]:
+                changed.append(set())
+        elif round_.made_change:
+            changed[-1] |= round_.subjects
+    count, earlier = 1.0, set[str]()
+    for subjects in changed[-2::-1]:
+        count += 1 if earlier & subjects else OTHER_SUBJECT_WEIGHT
+        earlier |= subjects
+    return int(count)
+
+
 def is_answered(failed: Round, later: Round) -> bool:
     """Return whether the next call brought what a failure had asked for, and it asks no more.
 
@@ -109,9 +143,10 @@ def _fails_again(round_: Round, latest: Round) -> bool:
 
 
 class Failing(HistorySignal):
-    """Counts the failures since the last success, among the last `rounds`.
+    """Counts the rounds without success since the last one with it, among the last `rounds`.
 
-    A new failure of a new call does not count: an agent with ever new errors makes progress.
+    A search that finds nothing is no success either. A new failure of a long call, such as a
+    script, or a new test report does not count: ever new errors of what is written are progress.
     """
 
     ignores_news = True
@@ -120,27 +155,39 @@ class Failing(HistorySignal):
         """Return how many consecutive rounds failed; None when the latest succeeded."""
         if trajectory.newest is None or trajectory.newest.failure is None:
             return None
-        failures = trajectory.latest_while(
-            lambda round_: round_.failure is not None, self._options.rounds
-        )
-        length = len(failures)
-        if length < self._options.first:
+        fruitless = trajectory.latest_while(_is_fruitless, self._options.rounds)
+        failures = [round_ for round_ in fruitless if round_.failure is not None]
+        length = len(fruitless)
+        if length < self._options.first or 2 * len(failures) <= length:
             return None
         calls = [round_.arguments_gist for round_ in failures]
-        known = sum(
-            (calls[age] in calls[age + 1 :] and not round_.is_report)
-            or any(
-                round_.fails_like(earlier, SAME_ERROR_PERCENT) for earlier in failures[age + 1 :]
+        count = length - len(failures)
+        for age, round_ in enumerate(failures):
+            before = failures[age + 1 :]
+            is_known = calls[age] in calls[age + 1 :] and not round_.is_report
+            count += (
+                is_known
+                or (_is_short_attempt(round_) and not (age and is_answered(round_, failures[age - 1])))
+                or any(round_.fails_like(earlier, SAME_ERROR_PERCENT) for earlier in before)
             )
-            for age, round_ in enumerate(failures)
-        )
         if is_enumeration(failures):
-            known //= 2
+            count //= 2
         return Evidence(
             signal="failing",
-            what=f"{length} failures in a row, {known} of them known,"
-            f" {tool_list(failures[0])} the latest",
-            count=known + 1,
+            what=f"{length} calls in a row without success, {tool_list(failures[0])} the latest",
+            count=count,
             ago=length - 1,
             confidence=0.7,  # the agent may still succeed
         )
+
+
+def _is_fruitless(round_: Round) -> bool:
+    if round_.failure is not None:
+        return True
+    is_success = round_.made_change or (round_.reports_success and not round_.only_looks)
+    return round_.is_empty and not is_success
+
+
+def _is_short_attempt(round_: Round) -> bool:
+    """Return whether a call is no script, and its failure no test report."""
+    return len(round_.arguments) <= MAX_QUERY_CHARS and not round_.is_report
