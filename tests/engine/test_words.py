@@ -43,7 +43,7 @@ def words(guard, uses, **options):
         ),
         pytest.param(
             "failing", 4, [TEST] * 5,
-            "5 failures in a row, 4 of them known, bash the latest",
+            "5 calls in a row without success, bash the latest",
             id="failing",
         ),
         pytest.param(

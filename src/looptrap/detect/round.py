@@ -164,7 +164,9 @@ MAX_NOISE_CHARS = 40
 MAX_RESULT_CHARS = 65_536
 """Results are compared by this many first characters, and by their length."""
 
-_NAMED_PLACE = re.compile(r'"(?:(?:file|note(?:book)?|target)?_?path|file(?:_?name)?|ur[il])":"([^"]+)"')
+_NAMED_PLACE = re.compile(
+    r'"(?:(?:file|note(?:book)?|target)?_?path|file(?:_?name)?|ur[il])":"([^"]+)"'
+)
 _PLACE = re.compile(r"[\w~.-]*/[\w./-]+|\b[\w-]+\.[a-z]{1,5}\b")
 """A place that arguments name: a path, a file, an address."""
 

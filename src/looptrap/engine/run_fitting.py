@@ -185,7 +185,7 @@ class RunFitting:
     def _continue(self, link: RunLink, new: Sequence[Round]) -> None:
         """Continue a known run with its new round, if there is one."""
         self._link, self._new = link, new
-        if new and not link.flags & HIDDEN and self._is_whole(link):
+        if new and not self._is_hidden(link, new[0]) and self._is_whole(link):
             if self._is_local:
                 self._take, self.recalls = RunFitting._take_whole, (link.run,)
             else:
@@ -193,6 +193,11 @@ class RunFitting:
         elif new or link.flags & HIDDEN:
             self._take = RunFitting._take_run
             self.recalls = (link.run, self._memory.seen_key(link.run))
+
+    def _is_hidden(self, link: RunLink, round_: Round) -> bool:
+        """Return whether a round is judged by what is remembered: after a compaction, the same
+        failure may have come before it."""
+        return bool(link.flags & HIDDEN) or (link.segment > 0 and round_.failure is not None)
 
     def _take_whole(self, recalled: Sequence[bytes]) -> None:
         """Add the new round of a run that the request shows whole, by what is known of the run."""
@@ -317,7 +322,7 @@ class RunFitting:
             latest.stale_segments,
             latest.total_calls,
         )
-        if flags & HIDDEN:
+        if flags & HIDDEN or (latest.segment and latest.traits & Trait.FAILED):
             rounds = self._trajectory.latest(MAX_SEGMENT_ROUNDS)
             names = self._recorder.tool_names(rounds)
             self.run = RunTrajectory(call, records[-MAX_REMEMBERED_ROUNDS:], names)

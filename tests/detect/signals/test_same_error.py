@@ -2,7 +2,7 @@
 
 import pytest
 from tests.detect.runs import Person, Use, anthropic, bash, count, openai
-from tests.detect.signals.steps import LS, NO_FILE, WORDS, case, in_both_dialects
+from tests.detect.signals.steps import CAT, LS, NO_FILE, WORDS, case, in_both_dialects
 
 NOTE = Use("todo_write", {"todos": "x"}, "Error: todos must be a list")
 
@@ -107,3 +107,47 @@ def test_the_same_call_that_fails_in_ever_other_ways_is_the_same_error(write):
     assert count("same_error", write, steps) == 6
     others = [bash(f"try {word}", step.result) for word, step in zip(WORDS, steps, strict=False)]
     assert count("same_error", write, others) < 3
+
+
+RED = "Exit code 1\nFAILED tests/test_sum.py::test_empty - assert 3 == 4\n1 failed, 8 passed"
+
+
+def edit_of(path, number):
+    return Use("edit", {"path": path, "new": f"return {number}"}, "The file was edited.")
+
+
+def edits_and_tests(paths, results):
+    pairs = zip(paths, results, strict=True)
+    return [
+        step
+        for number, (path, result) in enumerate(pairs)
+        for step in (edit_of(path, number), bash("pytest tests", result))
+    ]
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        case(edits_and_tests(["sum.py"] * 8, [RED] * 8), 7, id="edits of one file"),
+        case(edits_and_tests([f"{w}.py" for w in WORDS[:8]], [RED] * 8), 4, id="each in another"),
+        case(
+            edits_and_tests(["sum.py"] * 8, [f"AssertionError: {n} is not 40" for n in range(8)]),
+            1,
+            id="a figure that moves",
+        ),
+        case(
+            edits_and_tests(["sum.py"] * 8, [RED] * 3 + ["1 failed, 9 passed"] + [RED] * 4),
+            3,
+            id="another result in between",
+        ),
+        case(
+            [step for n in range(8) for step in (bash(f"git checkout {n}", ""), bash("make", RED))],
+            1,
+            id="another revision each time",
+        ),
+        case([step for _ in range(8) for step in (LS, CAT)] + [bash("make", RED)], 1, id="once"),
+    ],
+)
+def test_failures_that_changes_leave_as_they_were(write, steps, expected):
+    assert count("same_error", write, steps) == expected

@@ -7,7 +7,7 @@ import re
 from looptrap.detect.round import MAX_QUERY_CHARS, Round
 from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
-from looptrap.detect.trajectory import Trajectory, since_other_result
+from looptrap.detect.trajectory import RunTrajectory, Trajectory, since_other_result
 
 _NAME = re.compile(r"[^\W\d]\w{3,}")
 
@@ -105,7 +105,9 @@ def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
     An equal call with another result ends it: then a change had an effect. To change something
     else is another approach, and counts less.
     """
-    if latest.is_deferred or latest.is_poll or trajectory.is_new_call:
+    if latest.is_deferred or latest.is_poll:
+        return 0
+    if trajectory.is_new_call and not isinstance(trajectory, RunTrajectory):
         return 0
     changed: list[set[str]] = [set()]  # what was changed before each failure, the latest first
     for round_ in trajectory.latest_across_compactions(VAIN_CHANGES_ROUNDS)[1:]:
@@ -114,6 +116,8 @@ def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
                 break
             if changed[-1]:
                 changed.append(set())
+        elif round_.switches_subject:
+            break
         elif round_.made_change:
             changed[-1] |= round_.subjects
     count, earlier = 1.0, set[str]()
@@ -163,12 +167,12 @@ class Failing(HistorySignal):
         calls = [round_.arguments_gist for round_ in failures]
         count = length - len(failures)
         for age, round_ in enumerate(failures):
-            before = failures[age + 1 :]
-            is_known = calls[age] in calls[age + 1 :] and not round_.is_report
+            if age and is_answered(round_, failures[age - 1]):
+                continue
             count += (
-                is_known
-                or (_is_short_attempt(round_) and not (age and is_answered(round_, failures[age - 1])))
-                or any(round_.fails_like(earlier, SAME_ERROR_PERCENT) for earlier in before)
+                (calls[age] in calls[age + 1 :] and not round_.is_report)
+                or _is_short_attempt(round_)
+                or any(round_.fails_like(one, SAME_ERROR_PERCENT) for one in failures[age + 1 :])
             )
         if is_enumeration(failures):
             count //= 2
