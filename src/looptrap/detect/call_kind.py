@@ -214,7 +214,7 @@ _MEASURES = re.compile(
 
 _STEPS = frozenset(
     "click press key keypress tap scroll swipe step next back forward turn walk move go transfer"
-    " handoff delegate".split()
+    " handoff".split()
 )
 
 _SCREEN_ACTIONS = _ACTS | frozenset("key scroll hover".split())

@@ -148,6 +148,7 @@ _RESULT = re.compile(
     {_ALWAYS}
     | (?P<timer> \b (?: {_TIMERS} ) (?: [\ _-]? (?: {_UNITS} ) )? ["']? \ ? [:=] \ ? ["']?
                  \d+ (?: \.\d+ )? (?: \ ? (?: {_UNITS} ) )? \b (?! [:.]\d ) )
+    | (?P<unit> " (?: {_UNITS} ) " \ ? : \ ? \d+ (?: \.\d+ )? \b )
     | (?P<receipt> \b (?: receipt (?: [\ _-]? (?: id|no|number ) )? | pids ) \b
                    ["']? \ ? [:=\#] [\ \#\[]{{0,2}} ["']? [a-z-]{{0,12}} \d [0-9a-z-]{{0,63}}
                    (?: ,\ ? \d+ ){{0,16}} )
@@ -178,7 +179,7 @@ _VOLATILE = re.compile(
 _GOAL = re.compile(r"\s?(?:/\s?\d|%|of \d|left\b|remain|to go\b|until\b)", re.IGNORECASE)
 _COUNTDOWN = re.compile(r"(?:remaining|left|eta|countdown)\W{1,4}\Z", re.IGNORECASE)
 _PLACEHOLDERS = re.compile(
-    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|receipt|file|cell|trace|epoch)>"
+    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|unit|receipt|file|cell|trace|epoch)>"
 )
 _FRAME = re.compile(
     r"\[(?:The )?command [\w ]{4,24}(?:code|status) -?\d{1,5}\.?\]"
@@ -228,7 +229,7 @@ def _kind(match: re.Match[str]) -> str:
 
 
 def _kind_in_result(match: re.Match[str]) -> str:
-    if match.lastgroup in ("time", "duration", "timer"):
+    if match.lastgroup in ("time", "duration", "timer", "unit"):
         text, start, end = match.string, match.start(), match.end()
         if _GOAL.match(text, end) or _COUNTDOWN.search(text[max(0, start - 20) : start]):
             return match[0]

@@ -133,7 +133,8 @@ class RoundRecord(NamedTuple):
     """A byte for each word. Of a round without calls, `failure` and this are a sketch of its words:
     twelve bits for each of up to thirteen."""
     argument_words: bytes
-    """A byte for each word; of a round without calls, of the words it said."""
+    """A byte for each word; of a round without calls, of the words it said; of one that made a
+    change, a digest of what was changed."""
     names: bytes
     traits: int
     call_count: int
@@ -248,6 +249,10 @@ class RememberedRound(Round):
     def has_same_hits(self, other: Round) -> bool:
         """Return whether both searched and found the same, or acted and changed nothing."""
         return self.has_hits and other.has_hits and self.has_same_result(other)
+
+    def brings_same(self, other: Round) -> bool:
+        """Return whether both searched and found the same."""
+        return not self.is_screen_action and self.has_same_hits(other)
 
     def shows_same_screen(self, other: Round) -> bool:
         """Return whether the same action led to the same screen; counters are not known."""
@@ -368,7 +373,7 @@ class RoundDigester:
         return bits.to_bytes(_SKETCH_BYTES)
 
     def _subjects(self, round_: Round) -> bytes:
-        """Return a digest of what a round is about, in place of its words."""
+        """Return a digest of what a round is about."""
         return self.digest(_encoded(" ".join(sorted(round_.subjects))))[:8].ljust(12, b"\0")
 
     def _word(self, word: str) -> int:
@@ -424,7 +429,9 @@ class RoundDigester:
             gist=self.gist(text, is_failure=failure is not None),
             failure=sketch[:4] if failure is None else self.digest(_encoded(failure))[:4],
             failure_words=sketch[4:] if failure is None else self.words(failure, 16),
-            argument_words=self.words(round_.arguments if has_calls else text, 12),
+            argument_words=self._subjects(round_)
+            if round_.made_change and failure is None
+            else self.words(round_.arguments if has_calls else text, 12),
             names=self.names(round_.names),
             traits=int(traits),
             call_count=min(len(round_.calls), 255),

@@ -146,8 +146,8 @@ ENVELOPE_BYTES = 160
 MAX_TALK_CHARS, MAX_TALK_WORDS = 600, 32
 """Longest announcement or excuse, in characters and in distinct words."""
 
-MIN_HITS_CHARS = 200
-"""Fewer characters are no list of hits."""
+MIN_HITS_CHARS = 40
+"""Fewer characters may come back from different calls by chance."""
 
 MIN_HITS_START = 80
 """First characters in which the same hits are equal."""
@@ -610,6 +610,17 @@ class Round:
                 self.has_same_result(other)
                 or without_scores(self.result) == without_scores(other.result)
             )
+        )
+
+    def brings_same(self, other: Round) -> bool:
+        """Return whether both succeeded and brought the same content, more than "done"."""
+        return (
+            self.failure is None
+            and not self.is_empty
+            and not self.reports_success
+            and self.may_have_same_result(other)
+            and len(self.result) >= MIN_HITS_CHARS
+            and self.has_same_result(other)
         )
 
     def shows_same_screen(self, other: Round) -> bool:

@@ -9,6 +9,7 @@ from sys import maxsize
 
 from msgspec import Raw
 
+from looptrap.detect.asked_repetition import NOT_ASKED, AskedRepetition, asked_repetition
 from looptrap.detect.call_spelling import holds_query, without_explanation
 from looptrap.detect.canonical import join, stands_twice
 from looptrap.detect.edit_chat import EditChat
@@ -49,6 +50,9 @@ MAX_SEARCHED_MESSAGES = 44
 
 MIN_NEEDLE_CHARS, MAX_NEEDLE_CHARS = 4, 24
 """Characters of a call to search for: fewer prove nothing, more make the search no faster."""
+
+MAX_ASKED_MESSAGES = 120
+"""Latest messages that are searched for what a person asked."""
 
 MAX_SAYING_MESSAGES = 17
 """Latest messages that are searched for what the agent says now."""
@@ -153,6 +157,14 @@ class Trajectory:
         searched = self._call.raws[-messages:]
         return stands_twice(found[0].encode(), b"".join(searched))
 
+    @cached_field
+    def asked(self) -> AskedRepetition:
+        """How often the person who began the turn asked for the same; read from the request."""
+        for message in islice(self._call.backwards(), MAX_ASKED_MESSAGES):
+            if begins_turn(message):
+                return asked_repetition(without_tagged(message.text))
+        return NOT_ASKED
+
     restarts = 0
     """Runs in a row that began like this one and ended alike."""
     stale_segments = 0
@@ -201,7 +213,7 @@ class Trajectory:
         whole.starts.are_ignored = True
         return whole.latest(limit)
 
-    def latest_across_compactions(self, limit: int) -> list[Round]:
+    def latest_across_compactions(self, limit: int) -> Sequence[Round]:
         """Return up to `limit` rounds, the latest first; those before a compaction, if known."""
         return self.latest(limit)
 
@@ -250,7 +262,7 @@ class RunTrajectory(Trajectory):
         """Return those that are remembered: they end where a user spoke."""
         return self.latest(limit)
 
-    def latest_across_compactions(self, limit: int) -> list[Round]:
+    def latest_across_compactions(self, limit: int) -> Sequence[Round]:
         """Return up to `limit` rounds, the latest first, those before a compaction too."""
         return self.all_rounds[:limit]
 

@@ -100,7 +100,7 @@ def _count_in_other_turns(latest: Round, trajectory: Trajectory) -> int:
 
 
 def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
-    """Return how often the same tool failed with the same result, with a change before each time.
+    """Return how often the same check failed with the same result, with a change before each time.
 
     An equal call with another result ends it: then a change had an effect. To change something
     else is another approach, and counts less.
@@ -111,8 +111,10 @@ def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
         return 0
     changed: list[set[str]] = [set()]  # what was changed before each failure, the latest first
     for round_ in trajectory.latest_across_compactions(VAIN_CHANGES_ROUNDS)[1:]:
-        if round_.signature == latest.signature or round_.failure == latest.failure:
-            if not (round_.names == latest.names and round_.has_same_result(latest)):
+        if round_.signature == latest.signature or (
+            latest.is_check and round_.is_check and round_.failure == latest.failure
+        ):
+            if not round_.has_same_result(latest):
                 break
             if changed[-1]:
                 changed.append(set())

@@ -17,6 +17,9 @@ MIN_SHARED = 3 / 4
 """Share of what a row of turns says that several of them say. Ten short paragraphs about one
 subject share about half of their words."""
 
+COURTESY_WEIGHT = 5 / 3
+"""What a turn counts that is a courtesy, and was answered with one: nobody waits for more."""
+
 MIN_KNOWN = 1 / 2
 """Share of the latest turn's words that another turn of the row says too."""
 
@@ -50,14 +53,14 @@ class Idle(HistorySignal):
     def _courtesies(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many of the latest turns in a row were nothing but courtesies."""
         rounds = trajectory.latest_while(_is_courteous, self._options.rounds)
-        count = len(rounds)
-        if count < 2:
+        turns = len(rounds)
+        if turns < 2:
             return None
         return Evidence(
             signal="idle",
-            what=f"{count} turns in a row of nothing but courtesies, on both sides",
-            count=count,
-            ago=count - 1,
+            what=f"{turns} turns in a row of nothing but courtesies, on both sides",
+            count=int(COURTESY_WEIGHT * turns),
+            ago=turns - 1,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from looptrap.detect.call_kind import asks_in_words, hands_over
+from looptrap.detect.call_kind import asks_in_words, hands_over, searches
 from looptrap.detect.canonical import mask_result
 from looptrap.detect.remembered_round import RememberedRound
 from looptrap.detect.round import Round
@@ -35,7 +35,7 @@ def count_without_news(trajectory: Trajectory) -> int:
     changes something in between is progress; so is another call that was not made before.
     """
     newest = trajectory.newest
-    if newest is None or isinstance(newest, RememberedRound) or not is_due(trajectory.length):
+    if newest is None or not is_due(trajectory.length):
         return 0
     if not _asks(newest):
         return 0
@@ -46,7 +46,7 @@ def count_without_news(trajectory: Trajectory) -> int:
     asked: list[Round] = []
     others: list[Round] = []
     for round_ in trajectory.latest(MAX_ROUNDS + MAX_OTHER_ROUNDS):
-        if isinstance(round_, RememberedRound) or len(asked) == MAX_ROUNDS:
+        if len(asked) == MAX_ROUNDS:
             break
         if _asks(round_):
             asked.append(round_)
@@ -67,15 +67,23 @@ def count_without_news(trajectory: Trajectory) -> int:
 
 
 def _asks(round_: Round) -> bool:
+    if isinstance(round_, RememberedRound):
+        return round_.has_hits and not round_.is_screen_action
     return (
         bool(round_.calls)
         and not round_.is_poll
-        and all(asks_in_words(call.name, call.arguments) for call in round_.calls)
+        and all(
+            asks_in_words(call.name, call.arguments) or searches(call.name, call.arguments)
+            for call in round_.calls
+        )
     )
 
 
 def _says_nothing_new(newest: Round, before: list[Round]) -> bool:
-    """Return whether a request begins with words of those before: a cheap test."""
+    """Return whether a request begins with words of those before, or brings the same: a cheap
+    test."""
+    if any(map(newest.brings_same, before)):
+        return True
     said = " ".join(round_.arguments for round_ in before).lower()
     words = newest.arguments[:PROBED_CHARS].lower().split()
     return all(word.strip('",.:{}') in said for word in words)
@@ -85,8 +93,12 @@ def _stale(rounds: list[Round]) -> list[bool]:
     """Return of each round, the oldest first, whether it said and brought nothing new."""
     said: set[str] = set()
     brought: set[str] = set()
-    stale = []
+    stale: list[bool] = []
     for round_ in rounds:
+        is_same = any(map(round_.brings_same, rounds[: len(stale)]))
+        if is_same or isinstance(round_, RememberedRound):
+            stale.append(is_same)  # nothing else is known of a round that is remembered
+            continue
         text = round_.arguments
         if any(hands_over(call.name) for call in round_.calls):
             text = f"{text} {round_.text}"

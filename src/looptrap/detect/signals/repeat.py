@@ -36,6 +36,8 @@ class Repeat(HistorySignal):
             weight = min(len(seen) // options.polls_per_repeat, MAX_SCREENS_COUNT)
             if weight > count:
                 rounds, equal, count = screens, seen, weight
+        if count >= self._options.first:
+            count = trajectory.asked.excuse(count)
         if count < 2:
             return None
         same = "the same arguments and result" if options.with_results else "the same arguments"
@@ -93,6 +95,8 @@ class Cycle(HistorySignal):
             rounds = trajectory.latest(block_size * self._options.rounds)
             times = _count_blocks(rounds, block_size)
             count = max(times // self._options.polls_per_repeat, 1)
+        if count >= self._options.first:
+            count = trajectory.asked.excuse(count)
         names = " → ".join(tool_list(round_) for round_ in reversed(rounds[:block_size]))
         return Evidence(
             signal="cycle",
