@@ -83,7 +83,7 @@ _LOOKING = re.compile(
     r"|sed\s+-n|git\s+(?:status|diff|log|show|branch|blame))\b"
 )
 """Commands that only look at files."""
-_SEARCHING = re.compile(r"""["'&;|(]\s*(?:grep|rg|ag|ack|find|locate)\s""")
+_SEARCHING = re.compile(r"""(?:^|["'&;|(])\s*(?:git\s+)?(?:grep|rg|ag|ack|find|locate)\s""")
 
 
 def only_looks(name: str, arguments: str) -> bool:

@@ -221,6 +221,8 @@ class RememberedRound(Round):
         self.has_hits = bool(traits & (Trait.SCREEN | Trait.HITS))
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
         after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
+        self.is_brief = record.gist == _NO_GIST
+        """Whether it was new while its run was shown whole: then little of it is known."""
         self.begins_segment = after == Trait.AFTER_COMPACTION
         """Whether it follows a compaction that kept no round before it."""
 

@@ -50,7 +50,7 @@ def count_without_news(trajectory: Trajectory) -> int:
             break
         if _asks(round_):
             asked.append(round_)
-        elif not round_.is_note:
+        elif not (round_.is_note or (isinstance(round_, RememberedRound) and round_.is_brief)):
             others.append(round_)
     kinds = {round_.signature for round_ in others}
     if len(others) > MAX_OTHER_ROUNDS or 2 * len(kinds) > len(others):
