@@ -216,6 +216,12 @@ def mask_arguments(text: str) -> str:
     return _ARGUMENTS.sub(_kind_in_result, text)
 
 
+def mask_retry(text: str) -> str:
+    """Replace what changes from one numbered retry to the next: times, durations, attempts and
+    process ids. Other ids name what is asked about."""
+    return _ARGUMENTS.sub(_kind_in_retry, text)
+
+
 def is_all_volatile(text: str) -> bool:
     """Return whether masking would leave no letter or digit of a result, its frame aside."""
     masked = mask_result(_FRAME.sub(" ", text))
@@ -234,6 +240,10 @@ def _kind_in_result(match: re.Match[str]) -> str:
         if _GOAL.match(text, end) or _COUNTDOWN.search(text[max(0, start - 20) : start]):
             return match[0]
     return _kind(match)
+
+
+def _kind_in_retry(match: re.Match[str]) -> str:
+    return match[0] if match.lastgroup in ("uuid", "hex") else _kind(match)
 
 
 _NUMBERED = re.compile(r"(?<![\w-])(?=[\w-]{0,64}\d)[\w.:-]+")

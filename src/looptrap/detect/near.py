@@ -110,6 +110,16 @@ _NAMES = ("attempt", "retry", "try", "id", "nonce", "time", "date", "sent")
 _NAMES_IN_BRACKETS = (*_NAMES, "req", "trace", "correlation")
 """What every envelope at the end names, without and with brackets."""
 _find_bracket = re.compile(r"[\])>]").search
+_NUMBERED_RETRY = re.compile(
+    r"\b(?:attempt|retry|try|versuch|tentative|intento|tentativa)(?:\s(?:count|number|no\.?|nr\.?))?"
+    r"[\s:=#.]{1,3}(?:[3-9]|[1-9]\d{1,3})\b(?=\s?(?:[\])>.,;:!|/\n-]|of\b|von\b|\Z))"
+)
+"""What says that a prompt is sent for the third time or later."""
+_RETRY_WORDS = ("attempt", "retry", "try", "versuch", "tentativ", "intento")
+
+MAX_RETRY_CHARS = 600
+"""Characters at either end of a prompt that may say so."""
+
 _WHOLE = re.compile(
     r"(?: \b(?:the|an?|my|our|your)\s+[\w-]+ | [.!?)\"'] ) \s*\Z", re.IGNORECASE | re.VERBOSE
 )
@@ -166,6 +176,19 @@ def without_envelope(text: str) -> str:
     # An envelope at one end may name what the other one does: what is inside decides.
     inner = without_trailer(text[start:])
     return without_trailer(text) if _is_subject(text[:start], inner) else inner
+
+
+def is_numbered_retry(text: str) -> bool:
+    """Return whether a prompt says, at either end, that it is a third attempt or a later one."""
+    ends = text if len(text) <= 2 * MAX_RETRY_CHARS else _ends(text)
+    ends = ends.lower()
+    if not any(map(ends.__contains__, _RETRY_WORDS)):
+        return False
+    return _NUMBERED_RETRY.search(ends) is not None
+
+
+def _ends(text: str) -> str:
+    return f"{text[:MAX_RETRY_CHARS]}\n{text[-MAX_RETRY_CHARS:]}"
 
 
 def without_report(text: str) -> str:

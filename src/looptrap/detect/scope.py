@@ -15,9 +15,14 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from looptrap.detect.canonical import LONG_TEXT, join, mask, normalise
+from looptrap.detect.canonical import LONG_TEXT, join, mask, mask_retry, normalise
 from looptrap.detect.edit_chat import EditChat
-from looptrap.detect.near import without_envelope, without_repetition, without_trailer
+from looptrap.detect.near import (
+    is_numbered_retry,
+    without_envelope,
+    without_repetition,
+    without_trailer,
+)
 from looptrap.detect.trajectory import FIRST_MESSAGES, is_observation
 from looptrap.dialect.model import Call, Message
 from looptrap.dialect.path import normal_path
@@ -81,6 +86,29 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
             return normalise(texts)  # only a prompt is sent with something around it, or twice
         texts[-1] = without_envelope(texts[-1])
         return without_repetition(normalise(texts))
+
+    return content
+
+
+@cache
+def numbered_retry(tail: int) -> Content:
+    """The same prompt, which says itself that it is sent again: "attempt 7".
+
+    Times, durations, attempts and process ids do not count. No timer counts its attempts: so the
+    pauses between them may be long.
+    """
+
+    def content(call: Call) -> bytes | None:
+        if not call.generates:
+            return None
+        messages = call.tail(tail)
+        if not messages or messages[-1].role != "user" or messages[-1].results:
+            return None
+        last = messages[-1].text
+        if not is_numbered_retry(last):
+            return None
+        texts = [text for message in messages[:-1] for text in (message.role, message.text)]
+        return normalise([call.model, call.chain, *texts, mask_retry(last)])
 
     return content
 
@@ -158,6 +186,9 @@ def _canonical(body: bytes) -> bytes:
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return body
 
+
+RETRIES_APART_S = 600.0
+"""Seconds after an answer within which the next numbered retry of its prompt is sent."""
 
 HIT_LIMIT = 10_000
 """A key's hits are counted exactly up to here; no threshold may be higher."""

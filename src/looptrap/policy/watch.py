@@ -107,6 +107,11 @@ def _watches(
         return [AnswerWatch(policy, rule, own, ladder, ANSWERS[rule.watch]())]
     content, is_near = _content(policy, rule), rule.similarity == "near"
     watches = [CountingWatch(policy, rule, own, ladder, content, is_near)]
+    if is_near:
+        retried = fingerprint(f"{rule.name} retried", rule.by)
+        slow = replace(rule, window=Window(scope.RETRIES_APART_S, WindowKind.STREAK))
+        retry = scope.numbered_retry(rule.tail)
+        watches.append(CountingWatch(policy, slow, retried, ladder, retry))
     if rule.counts_across:
         # An agent may name a new session or user with every call. Users send the same, too; but
         # their calls overlap, or come at any time, and not one right after the other.
