@@ -12,8 +12,8 @@ MAX_NAME_CHARS = 100
 """Characters of a name that are read."""
 
 _LOOKS = frozenset(
-    "get list search read find view show fetch check count describe lookup look grep glob browse"
-    " screenshot snapshot think".split()
+    "get list search retrieve recall read find view show fetch check count describe lookup look"
+    " grep glob browse screenshot snapshot think".split()
 )
 _NOTES = frozenset("think thought todo todos".split())
 """Tools in which an agent writes to itself: they change nothing."""
@@ -33,7 +33,7 @@ _HANDS_OVER = frozenset("transfer handoff handover escalate route".split())
 _ASKS = _HANDS_OVER | frozenset(
     "task agent subagent delegate ask question coworker consult".split()
 )
-_SEARCHES = frozenset("search find lookup grep".split())
+_SEARCHES = frozenset("search find lookup grep retrieve recall".split())
 _ACTS = frozenset("click type fill press keypress tap swipe drag select navigate goto".split())
 """Actions on a page or a screen."""
 _VERBS = _LOOKS | _ALTERS | _ACTS
@@ -97,9 +97,15 @@ def only_looks(name: str, arguments: str) -> bool:
 
 def sends_something(name: str, arguments: str) -> bool:
     """Return whether a call sends something out into the world."""
-    return _verb_of(name, arguments) in _SENDS
+    return _verb_of(name, arguments) in _SENDS or _SENDING.search(arguments[:200]) is not None
 
 
+_SENDING = re.compile(
+    r"""(?:^|["'&;|(])\s*(?:(?:gh|glab|hub)\s+(?:pr|mr|issue|release|discussion)\s+"""
+    r"(?:comment|note|create|review|close|reopen)|(?:mail|mailx|mutt|sendmail|sendemail)\s+-"
+    r"|aws\s+(?:sns\s+publish|ses\s+send))\b"
+)
+"""Commands that send something."""
 _SWITCHES = re.compile(
     r"\bgit\s+(?:bisect|checkout|switch|worktree)\b|\bterraform\s+workspace\b"
     r"|\bkubectl\s+config\s+use-context\b|\b(?:conda|nvm|pyenv)\s+(?:activate|use|shell)\b"
@@ -191,6 +197,11 @@ _UNDER_WAY = re.compile(
     r"|运行中|进行中|处理中|等待中|排队|実行中|処理中|待機中|진행 중|실행 중|대기 중",
     re.IGNORECASE,
 )
+_ENDED = re.compile(
+    r"""["']?(?:state|status|phase|conclusion)["']?\s?[:=]\s?["']?(?:completed?|succeeded|finished"""
+    r"|failed|failure|cancell?ed|aborted|terminated|expired|rejected|deleted)\b",
+    re.IGNORECASE,
+)
 _LATER = re.compile(
     r"\b(?:too many requests|rate[ _-]?limit(?:ed)?|overloaded|(?:temporarily|service) unavailable"
     r"|try again (?:later|in \d+)|retry[ _-]after|(?:acquir\w+|get|obtain) (?:the )?(?:state )?lock"
@@ -242,8 +253,15 @@ def is_poll(names: frozenset[str], arguments: str, result: str) -> bool:
     """
     read = [name[:MAX_NAME_CHARS] for name in names]
     if any(map(_POLL_NAMES.search, read)) or _WAITS.search(arguments[:2_000]):
-        return True
+        return not has_ended(result)
     return len(result) <= MAX_STATE_CHARS and _UNDER_WAY.search(result) is not None
+
+
+def has_ended(result: str) -> bool:
+    """Return whether a state is the last one: to ask for it again is no waiting."""
+    if len(result) > MAX_STATE_CHARS or _ENDED.search(result) is None:
+        return False
+    return _UNDER_WAY.search(result) is None
 
 
 def is_screen_action(names: frozenset[str], result: str) -> bool:

@@ -117,6 +117,10 @@ _TIMERS = (
 )
 """What is called so has a duration, with the unit in its name or none."""
 
+_FRACTIONS = "ms|µs|us|ns|millis(?:econds)?"
+_STATES = "lag|delay|remaining|left|eta|offset|backlog|behind|progress"
+"""What a field measures whose value is a state: it moves while something goes on."""
+
 _MOMENTS = (
     "date|time|ts|now|timestamp|server_?time"
     "|(?:created|updated|checked|fetched|generated|sent|received|modified|expires)(?:_?at|_?on)?"
@@ -148,7 +152,10 @@ _RESULT = re.compile(
     {_ALWAYS}
     | (?P<timer> \b (?: {_TIMERS} ) (?: [\ _-]? (?: {_UNITS} ) )? ["']? \ ? [:=] \ ? ["']?
                  \d+ (?: \.\d+ )? (?: \ ? (?: {_UNITS} ) )? \b (?! [:.]\d ) )
-    | (?P<unit> " (?: {_UNITS} ) " \ ? : \ ? \d+ (?: \.\d+ )? \b )
+    | (?P<unit> "(?! [a-z_]{{0,30}} (?: {_STATES} ) ) (?: \w{{1,30}}_ )? (?: {_FRACTIONS} )"
+                \ ? : \ ? \d+ (?: \.\d+ )? \b )
+    | (?P<load> \b load\ averages?: (?: ,?\ {{1,2}} \d+\.\d+ ){{1,3}}
+              | \b up\ \d{{1,5}}\ days?, (?: \ {{1,2}} \d\d?:\d\d,? )? )
     | (?P<receipt> \b (?: receipt (?: [\ _-]? (?: id|no|number ) )? | pids ) \b
                    ["']? \ ? [:=\#] [\ \#\[]{{0,2}} ["']? [a-z-]{{0,12}} \d [0-9a-z-]{{0,63}}
                    (?: ,\ ? \d+ ){{0,16}} )
@@ -179,7 +186,7 @@ _VOLATILE = re.compile(
 _GOAL = re.compile(r"\s?(?:/\s?\d|%|of \d|left\b|remain|to go\b|until\b)", re.IGNORECASE)
 _COUNTDOWN = re.compile(r"(?:remaining|left|eta|countdown)\W{1,4}\Z", re.IGNORECASE)
 _PLACEHOLDERS = re.compile(
-    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|unit|receipt|file|cell|trace|epoch)>"
+    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|unit|load|receipt|file|cell|trace|epoch)>"
 )
 _FRAME = re.compile(
     r"\[(?:The )?command [\w ]{4,24}(?:code|status) -?\d{1,5}\.?\]"
@@ -216,12 +223,6 @@ def mask_arguments(text: str) -> str:
     return _ARGUMENTS.sub(_kind_in_result, text)
 
 
-def mask_retry(text: str) -> str:
-    """Replace what changes from one numbered retry to the next: times, durations, attempts and
-    process ids. Other ids name what is asked about."""
-    return _ARGUMENTS.sub(_kind_in_retry, text)
-
-
 def is_all_volatile(text: str) -> bool:
     """Return whether masking would leave no letter or digit of a result, its frame aside."""
     masked = mask_result(_FRAME.sub(" ", text))
@@ -240,10 +241,6 @@ def _kind_in_result(match: re.Match[str]) -> str:
         if _GOAL.match(text, end) or _COUNTDOWN.search(text[max(0, start - 20) : start]):
             return match[0]
     return _kind(match)
-
-
-def _kind_in_retry(match: re.Match[str]) -> str:
-    return match[0] if match.lastgroup in ("uuid", "hex") else _kind(match)
 
 
 _NUMBERED = re.compile(r"(?<![\w-])(?=[\w-]{0,64}\d)[\w.:-]+")

@@ -18,7 +18,8 @@ _CORE = frozenset(
 """Each courtesy has one of these words …"""
 
 _OTHERS = frozenset(
-    """a absolutely again ahead all always am an and any anything anytime are as assist assistance
+    """a absolutely again ahead all amazing awesome brilliant business doing perfect super warmly
+    wishing always am an and any anything anytime are as assist assistance
     at back be been best better both can catch certainly chat chatting collaborate collaborating
     collaboration come conversation cooperation could course day days dear did do don't else
     endeavors endeavours enjoy enjoyed evening ever everyone everything excellent fantastic feel

@@ -69,6 +69,10 @@ An atomic group, because Python 3.11.2 matches a possessive one wrongly.
 _EXIT = re.compile(
     r"(?:return ?code|exit(?:ed)?[ _]?(?:with )?(?:status )?(?:code|status)?)\W{0,4}(-?\d{1,5})\b"
 )
+_HTTP_ERROR = re.compile(
+    r'\\?"status(?:_?code)?\\?": ?[45]\d\d\b|^http/[\d.]{1,3} [45]\d\d\b', re.MULTILINE
+)
+"""What a server answers to a program that then exits well, such as curl."""
 _NAMED = re.compile(r"\s*[\w.]*(?:error|exception)\b")
 _NOTHING = re.compile(
     r"did not produce any output|without (?:any )?output"
@@ -124,7 +128,7 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
     has_status = lowered.rfind("exit") >= 0 or lowered.rfind("return") >= 0
     status = _EXIT.search(lowered) if has_status else None
     if status is not None:
-        if status[1] == "0":
+        if status[1] == "0" and (len(text) > SHORT_RESULT_CHARS or not _HTTP_ERROR.search(lowered)):
             return None
         # Searches that find nothing exit with 1 and print nothing.
         message = _FRAME_OF_STATUS.sub("", lowered) if status[1] == "1" else lowered
@@ -221,7 +225,10 @@ def is_success_report(text: str) -> bool:
 _TAKEN = re.compile(
     r"\btaken\b|\boccupied\b|\bconflict|\bsold out\b|\bfully booked\b|\bno (?:free|open) \w+"
 )
-_ABSENT = re.compile(r"\bno such\b|\bnot found\b|n.t exist|\bnot exist|\b404\b")
+_ABSENT = re.compile(
+    r"\bno such\b|\bnot (?:be )?found\b|n.t exist|\bnot exist|\bunknown \w+\b"
+    r"|\b(?:is|was|been|already) (?:gone|withdrawn|deleted|removed|retired|archived|expired)\b"
+)
 
 
 def denies_item(failure: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from looptrap.detect.canonical import SEPARATOR, without_numbers
+from looptrap.detect.canonical import SEPARATOR, mask, without_numbers
 
 PROMPT_END_BYTES = 32
 """Equal last bytes from which two prompts are compared; shorter ends are equal by chance."""
@@ -110,15 +110,17 @@ _NAMES = ("attempt", "retry", "try", "id", "nonce", "time", "date", "sent")
 _NAMES_IN_BRACKETS = (*_NAMES, "req", "trace", "correlation")
 """What every envelope at the end names, without and with brackets."""
 _find_bracket = re.compile(r"[\])>]").search
-_NUMBERED_RETRY = re.compile(
-    r"\b(?:attempt|retry|try|versuch|tentative|intento|tentativa)(?:\s(?:count|number|no\.?|nr\.?))?"
-    r"[\s:=#.]{1,3}(?:[3-9]|[1-9]\d{1,3})\b(?=\s?(?:[\])>.,;:!|/\n-]|of\b|von\b|\Z))"
-)
-"""What says that a prompt is sent for the third time or later."""
 _RETRY_WORDS = ("attempt", "retry", "try", "versuch", "tentativ", "intento")
+_RUN_WORDS = ("run", "iteration", "execution", "cycle")
+_NUMBERED = re.compile(
+    rf"\b({'|'.join((*_RETRY_WORDS, *_RUN_WORDS))})[ao]?(?:\s(?:count|number|no\.?|nr\.?))?"
+    r"[\s:=#.]{1,3}(\d{1,6})\b(?=\s?(?:[\])>.,;:!|/\n-]|of\b|von\b|\Z))"
+)
+"""A number that counts how often a prompt was sent."""
+_REJECTED = ("error", "fail", "exception", "traceback", "refused", "rejected")
 
 MAX_RETRY_CHARS = 600
-"""Characters at either end of a prompt that may say so."""
+"""Characters at either end of a prompt in which such a number stands."""
 
 _WHOLE = re.compile(
     r"(?: \b(?:the|an?|my|our|your)\s+[\w-]+ | [.!?)\"'] ) \s*\Z", re.IGNORECASE | re.VERBOSE
@@ -178,13 +180,25 @@ def without_envelope(text: str) -> str:
     return without_trailer(text) if _is_subject(text[:start], inner) else inner
 
 
-def is_numbered_retry(text: str) -> bool:
-    """Return whether a prompt says, at either end, that it is a third attempt or a later one."""
+def retry_number(text: str) -> int:
+    """Return how often a prompt says, at either end, that it was sent; 0 if it does not.
+
+    The number of a run counts only where the prompt reports a failure: questions are numbered, too.
+    """
     ends = text if len(text) <= 2 * MAX_RETRY_CHARS else _ends(text)
     ends = ends.lower()
-    if not any(map(ends.__contains__, _RETRY_WORDS)):
-        return False
-    return _NUMBERED_RETRY.search(ends) is not None
+    words = [word for word in (*_RETRY_WORDS, *_RUN_WORDS) if ends.rfind(word) >= 0]
+    if not words:
+        return 0
+    for word, number in _NUMBERED.findall(ends):
+        if word in _RETRY_WORDS or any(map(ends.__contains__, _REJECTED)):
+            return int(number)
+    return 0
+
+
+def without_retry_number(text: str) -> str:
+    """Return a prompt without such numbers, and without times and ids."""
+    return _NUMBERED.sub(r"\1 #", mask(text).lower())
 
 
 def _ends(text: str) -> str:

@@ -383,7 +383,7 @@ class Round:
         for result in self.results:
             is_error = is_error or (result is not None and result.is_error)
         failure = failure_of(text, is_error)
-        if failure is None or is_error or not is_echo(text, self.arguments):
+        if failure is None or is_error or not self.only_looks or not is_echo(text, self.arguments):
             return failure
         return None
 
@@ -620,7 +620,10 @@ class Round:
             and not self.reports_success
             and self.may_have_same_result(other)
             and len(self.result) >= MIN_HITS_CHARS
-            and self.has_same_result(other)
+            and (
+                self.has_same_result(other)
+                or without_scores(self.result) == without_scores(other.result)
+            )
         )
 
     def shows_same_screen(self, other: Round) -> bool:

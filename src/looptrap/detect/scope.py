@@ -15,12 +15,13 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from looptrap.detect.canonical import LONG_TEXT, join, mask, mask_retry, normalise
+from looptrap.detect.canonical import LONG_TEXT, join, mask, normalise
 from looptrap.detect.edit_chat import EditChat
 from looptrap.detect.near import (
-    is_numbered_retry,
+    retry_number,
     without_envelope,
     without_repetition,
+    without_retry_number,
     without_trailer,
 )
 from looptrap.detect.trajectory import FIRST_MESSAGES, is_observation
@@ -92,10 +93,10 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
 
 @cache
 def numbered_retry(tail: int) -> Content:
-    """The same prompt, which says itself that it is sent again: "attempt 7".
+    """The same prompt, which says itself how often it was sent: "attempt 7".
 
-    Times, durations, attempts and process ids do not count. No timer counts its attempts: so the
-    pauses between them may be long.
+    Times, ids and counters do not count. No timer counts its attempts: so the pauses between them
+    may be long.
     """
 
     def content(call: Call) -> bytes | None:
@@ -105,10 +106,10 @@ def numbered_retry(tail: int) -> Content:
         if not messages or messages[-1].role != "user" or messages[-1].results:
             return None
         last = messages[-1].text
-        if not is_numbered_retry(last):
+        if retry_number(last) < MIN_RETRY_NUMBER or len(last) > LONG_TEXT:
             return None
         texts = [text for message in messages[:-1] for text in (message.role, message.text)]
-        return normalise([call.model, call.chain, *texts, mask_retry(last)])
+        return normalise([call.model, call.chain, *texts, without_retry_number(last)])
 
     return content
 
@@ -186,6 +187,8 @@ def _canonical(body: bytes) -> bytes:
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return body
 
+
+MIN_RETRY_NUMBER = 2
 
 RETRIES_APART_S = 600.0
 """Seconds after an answer within which the next numbered retry of its prompt is sent."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from sys import maxsize
 
+from looptrap.bounded import LruMap
 from looptrap.detect import near
 from looptrap.detect.edit_chat import read_edit_chat
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
@@ -90,6 +91,27 @@ class HarnessPauses:
             self._pauses[conversation] = now, known[1]
 
 
+MAX_RETRIED_PROMPTS = 20_000
+
+MAX_SKIPPED_RETRIES = 4
+"""Retries in a row that other instances may have seen."""
+
+
+class RetryNumbers:
+    """Remembers the latest number of prompts that say how often they were sent; bounded."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        self._numbers: LruMap[bytes, int] = LruMap(MAX_RETRIED_PROMPTS)
+
+    def goes_on(self, prompt: bytes, number: int) -> bool:
+        """Return whether a number goes on counting: a constant one is a part of the prompt."""
+        before = self._numbers.get(prompt)
+        self._numbers[prompt] = number
+        return before is not None and 0 < number - before <= MAX_SKIPPED_RETRIES
+
+
 MAX_TURN_ENDS = 20_000
 
 
@@ -169,6 +191,7 @@ class PolicyEngine:
         self._recent_ends = RecentPromptEnds(STREAK_MEMORY_S)
         self._pauses = HarnessPauses()
         self._turn_ends = TurnEnds()
+        self._retry_numbers = RetryNumbers()
         self._conversation = Fingerprint(key, ("pause",), ("caller", "session"))
         budgets = tuple(budgets)
         is_metered = bool(budgets) or any(policy.rates for policy in policies)
@@ -218,8 +241,15 @@ class PolicyEngine:
                             ):
                                 plan.count_near(planned, watch, content)
                                 continue
-                        elif watch.is_across and (
-                            not (call.request.session or call.user) or keeps_apart(call)
+                        elif (
+                            watch.is_across
+                            and (not (call.request.session or call.user) or keeps_apart(call))
+                        ) or (
+                            watch.counts_retries
+                            and not self._retry_numbers.goes_on(
+                                watch.fingerprint.key(call, content),
+                                near.retry_number(call.tail(1)[0].text),
+                            )
                         ):
                             continue
                         plan.count(planned, watch, content)

@@ -41,6 +41,8 @@ class CountingWatch(Watch):
     """By what the thresholds of its rule are multiplied."""
     is_across: bool = False
     """Whether it counts only calls for which an agent names a session or user, whichever."""
+    counts_retries: bool = False
+    """Whether it counts only prompts that say how often they were sent, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +113,7 @@ def _watches(
         retried = fingerprint(f"{rule.name} retried", rule.by)
         slow = replace(rule, window=Window(scope.RETRIES_APART_S, WindowKind.STREAK))
         retry = scope.numbered_retry(rule.tail)
-        watches.append(CountingWatch(policy, slow, retried, ladder, retry))
+        watches.append(CountingWatch(policy, slow, retried, ladder, retry, counts_retries=True))
     if rule.counts_across:
         # An agent may name a new session or user with every call. Users send the same, too; but
         # their calls overlap, or come at any time, and not one right after the other.

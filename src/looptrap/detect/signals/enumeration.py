@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from looptrap.detect.failure import denies_item, is_taken
 from looptrap.detect.remembered_round import RememberedRound, Trait
@@ -23,9 +24,8 @@ def is_enumeration(rounds: Sequence[Round]) -> bool:
     """
     if len(rounds) < 2 or not all(_denies_item(round_) for round_ in rounds):
         return False
-    # Either each failure names its own thing, or says that it is taken.
-    if len({round_.failure for round_ in rounds}) < len(rounds) and not _is_taken(rounds[0]):
-        return False
+    # Either each failure names its own thing, or says that it is taken; or the things are counted.
+    is_named = len({round_.failure for round_ in rounds}) == len(rounds) or _is_taken(rounds[0])
     words = [_words(round_) for round_ in rounds]
     first = words[0]
     start = min(map(_common_length, words[1:], [first] * (len(words) - 1)))
@@ -37,9 +37,20 @@ def is_enumeration(rounds: Sequence[Round]) -> bool:
         return False
     if start + end <= _count_names(rounds[0]):
         return False
+    if not is_named and not _is_counted(values):
+        return False
     # Of a word, memory keeps a byte: two of different words may be equal.
     alike = any(isinstance(round_, RememberedRound) for round_ in rounds)
     return len(set(values)) >= len(values) - alike
+
+
+def _is_counted(values: Sequence[tuple[object, ...]]) -> bool:
+    """Return whether each value is the number after that of the call before, or before it."""
+    if not all(len(value) == 1 and str(value[0]).isdecimal() for value in values):
+        return False
+    numbers = [int(str(value[0])[:9]) for value in values]
+    steps = {later - earlier for later, earlier in pairwise(numbers)}
+    return len(steps) == 1 and 0 not in steps
 
 
 def _denies_item(round_: Round) -> bool:
