@@ -154,6 +154,8 @@ _RESULT = re.compile(
                  \d+ (?: \.\d+ )? (?: \ ? (?: {_UNITS} ) )? \b (?! [:.]\d ) )
     | (?P<unit> "(?! [a-z_]{{0,30}} (?: {_STATES} ) ) (?: \w{{1,30}}_ )? (?: {_FRACTIONS} )"
                 \ ? : \ ? \d+ (?: \.\d+ )? \b )
+    | (?P<took> " (?: t|rt|took|elapsed|dur|runtime|time_taken )" \ ? : \ ?
+                \d{{1,4}}\.\d{{2,9}} \b )
     | (?P<load> \b load\ averages?: (?: ,?\ {{1,2}} \d+\.\d+ ){{1,3}}
               | \b up\ \d{{1,5}}\ days?, (?: \ {{1,2}} \d\d?:\d\d,? )? )
     | (?P<receipt> \b (?: receipt (?: [\ _-]? (?: id|no|number ) )? | pids ) \b
@@ -186,7 +188,7 @@ _VOLATILE = re.compile(
 _GOAL = re.compile(r"\s?(?:/\s?\d|%|of \d|left\b|remain|to go\b|until\b)", re.IGNORECASE)
 _COUNTDOWN = re.compile(r"(?:remaining|left|eta|countdown)\W{1,4}\Z", re.IGNORECASE)
 _PLACEHOLDERS = re.compile(
-    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|unit|load|receipt|file|cell|trace|epoch)>"
+    r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|unit|took|load|receipt|file|cell|trace|epoch)>"
 )
 _FRAME = re.compile(
     r"\[(?:The )?command [\w ]{4,24}(?:code|status) -?\d{1,5}\.?\]"

@@ -117,6 +117,7 @@ _NUMBERED = re.compile(
     r"[\s:=#.]{1,3}(\d{1,6})\b(?=\s?(?:[\])>.,;:!|/\n-]|of\b|von\b|\Z))"
 )
 """A number that counts how often a prompt was sent."""
+_ABOUT_RETRIES = re.compile(r"\b(?:attempts?|retries)\b(?! to\b)")
 _REJECTED = ("error", "fail", "exception", "traceback", "refused", "rejected")
 
 MAX_RETRY_CHARS = 600
@@ -189,6 +190,8 @@ def retry_number(text: str) -> int:
     ends = ends.lower()
     words = [word for word in (*_RETRY_WORDS, *_RUN_WORDS) if ends.rfind(word) >= 0]
     if not words:
+        return 0
+    if len(text) <= SHORT_PROMPT_CHARS and _ABOUT_RETRIES.search(_NUMBERED.sub("", ends)):
         return 0
     for word, number in _NUMBERED.findall(ends):
         if word in _RETRY_WORDS or any(map(ends.__contains__, _REJECTED)):

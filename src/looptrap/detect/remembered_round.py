@@ -65,7 +65,6 @@ _SKETCH_BYTES = 20
 _WORD_BITS = 12
 _WORD_MASK = (1 << _WORD_BITS) - 1
 _NO_GIST = bytes(5)
-_NO_FAILURE = bytes(4)
 _NO_WORDS = bytes(16)
 _NO_ARGUMENTS = bytes(12)
 
@@ -130,11 +129,11 @@ class RoundRecord(NamedTuple):
     """… and of what is left without volatile tokens; zeros where that was not worked out."""
     failure: bytes
     failure_words: bytes
-    """A byte for each word. Of a round without calls, `failure` and this are a sketch of its words:
-    twelve bits for each of up to thirteen."""
+    """A byte for each word. Of calls that succeeded, `failure` is a digest of what they were about.
+    Of a round without calls, `failure` and this are a sketch of its words: twelve bits for each of
+    up to thirteen."""
     argument_words: bytes
-    """A byte for each word; of a round without calls, of the words it said; of one that made a
-    change, a digest of what was changed."""
+    """A byte for each word; of a round without calls, of the words it said."""
     names: bytes
     traits: int
     call_count: int
@@ -197,7 +196,7 @@ class RememberedRound(Round):
         self.result = record.result.hex()
         self.text = self.arguments = self.masked_arguments = _as_text(record.argument_words)
         self.arguments_gist = record.argument_words
-        self.subjects = frozenset([self.text])
+        self.subjects = frozenset([record.failure.hex()])
         self.words_said = _words_of(b"" if self.calls else record.failure + record.failure_words)
         self.failure = record.failure.hex() if has_failed else None
         self.failures = int(has_failed)
@@ -375,8 +374,9 @@ class RoundDigester:
         return bits.to_bytes(_SKETCH_BYTES)
 
     def _subjects(self, round_: Round) -> bytes:
-        """Return a digest of what a round is about."""
-        return self.digest(_encoded(" ".join(sorted(round_.subjects))))[:8].ljust(12, b"\0")
+        """Return a digest of what the calls of a round are about, where others have a sketch."""
+        about = self.digest(_encoded(" ".join(sorted(round_.subjects))))[:4]
+        return about.ljust(_SKETCH_BYTES, b"\0")
 
     def _word(self, word: str) -> int:
         return self.digest(_encoded(word))[0] or 1
@@ -423,7 +423,7 @@ class RoundDigester:
         if before is not None and has_calls and before.signature == round_.signature:
             is_append = round_.writes_again(before) and round_.has_similar_result(before)
             traits |= Trait.APPENDED if is_append else 0
-        sketch = bytes(_SKETCH_BYTES) if has_calls else self.sketch(round_.words_said)
+        sketch = self.sketch(round_.words_said) if not has_calls else self._subjects(round_)
         return RoundRecord(
             link=link[:4],
             signature=self.signature(round_) if has_calls else bytes(6),
@@ -431,9 +431,7 @@ class RoundDigester:
             gist=self.gist(text, is_failure=failure is not None),
             failure=sketch[:4] if failure is None else self.digest(_encoded(failure))[:4],
             failure_words=sketch[4:] if failure is None else self.words(failure, 16),
-            argument_words=self._subjects(round_)
-            if round_.made_change and failure is None
-            else self.words(round_.arguments if has_calls else text, 12),
+            argument_words=self.words(round_.arguments if has_calls else text, 12),
             names=self.names(round_.names),
             traits=int(traits),
             call_count=min(len(round_.calls), 255),
@@ -463,9 +461,11 @@ class RoundDigester:
             signature,
             self.result(round_.result),
             _NO_GIST,
-            _NO_FAILURE if failure is None else self.digest(_encoded(failure))[:4],
+            self.digest(_encoded(failure))[:4]
+            if failure is not None
+            else self._subjects(round_)[:4],
             _NO_WORDS,
-            self._subjects(round_) if with_failure else _NO_ARGUMENTS,
+            _NO_ARGUMENTS,
             self.names(round_.names),
             _BRIEF if failure is None else _BRIEF_FAILED,
             min(len(round_.calls), 255),
@@ -501,7 +501,7 @@ class RoundDigester:
             signature=self.signature(round_),
             result=bytes(5),
             gist=_NO_GIST,
-            failure=_NO_FAILURE,
+            failure=self._subjects(round_)[:4],
             failure_words=bytes(16),
             argument_words=self.words(arguments, 12),
             names=self.names(names),
@@ -544,7 +544,7 @@ class RoundDigester:
         return calls._replace(
             result=self.result(text),
             gist=self.gist(text, is_failure=failure is not None),
-            failure=_NO_FAILURE if failure is None else self.digest(_encoded(failure))[:4],
+            failure=calls.failure if failure is None else self.digest(_encoded(failure))[:4],
             failure_words=bytes(16) if failure is None else self.words(failure, 16),
             traits=int(traits),
         )

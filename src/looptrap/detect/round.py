@@ -146,6 +146,11 @@ ENVELOPE_BYTES = 160
 MAX_TALK_CHARS, MAX_TALK_WORDS = 600, 32
 """Longest announcement or excuse, in characters and in distinct words."""
 
+MIN_CONTENT_WORDS = 5
+"""Fewer words, without the keys of JSON, may come back from different calls by chance."""
+
+_KEY = re.compile(r'"\w+"\s?:')
+
 MIN_HITS_CHARS = 40
 """Fewer characters may come back from different calls by chance."""
 
@@ -167,7 +172,7 @@ MAX_RESULT_CHARS = 65_536
 _NAMED_PLACE = re.compile(
     r'"(?:(?:file|note(?:book)?|target)?_?path|file(?:_?name)?|ur[il])":"([^"]+)"'
 )
-_PLACE = re.compile(r"[\w~.-]*/[\w./-]+|\b[\w-]+\.[a-z]{1,5}\b")
+_PLACE = re.compile(r"(?<![\w~.-])[\w~.-]{0,60}/[\w./-]+|(?<![\w-])[\w-]{1,60}\.[a-z]{1,5}\b")
 """A place that arguments name: a path, a file, an address."""
 
 Reader = Callable[[Raw], Message]
@@ -612,6 +617,12 @@ class Round:
             )
         )
 
+    @cached_field
+    def has_content(self) -> bool:
+        """Whether its result says more than that something was done."""
+        words = distinct_words(_KEY.sub("", self.result[:MAX_SCREEN_CHARS]))
+        return len(words) >= MIN_CONTENT_WORDS
+
     def brings_same(self, other: Round) -> bool:
         """Return whether both succeeded and brought the same content, more than "done"."""
         return (
@@ -619,7 +630,7 @@ class Round:
             and not self.is_empty
             and not self.reports_success
             and self.may_have_same_result(other)
-            and len(self.result) >= MIN_HITS_CHARS
+            and self.has_content
             and (
                 self.has_same_result(other)
                 or without_scores(self.result) == without_scores(other.result)

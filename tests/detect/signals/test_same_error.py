@@ -129,7 +129,7 @@ def edits_and_tests(paths, results):
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
-        case(edits_and_tests(["sum.py"] * 8, [RED] * 8), 7, id="edits of one file"),
+        case(edits_and_tests(["sum.py"] * 9, [RED] * 9), 7, id="edits of one file"),
         case(edits_and_tests([f"{w}.py" for w in WORDS[:8]], [RED] * 8), 4, id="each in another"),
         case(
             edits_and_tests(["sum.py"] * 8, [f"AssertionError: {n} is not 40" for n in range(8)]),

@@ -35,9 +35,9 @@ def is_enumeration(rounds: Sequence[Round]) -> bool:
     values = [tuple(one[: len(one) - end]) for one in ends]
     if not all(0 < len(value) <= MAX_VALUE_WORDS for value in values):
         return False
-    if start + end <= _count_names(rounds[0]):
-        return False
-    if not is_named and not _is_counted(values):
+    if _is_counted(values):
+        return True
+    if not is_named or start + end <= _count_names(rounds[0]):
         return False
     # Of a word, memory keeps a byte: two of different words may be equal.
     alike = any(isinstance(round_, RememberedRound) for round_ in rounds)

@@ -28,8 +28,8 @@ OTHER_TURNS_ROUNDS = 24
 VAIN_CHANGES_ROUNDS = 40
 """Latest rounds in which failures are counted that changes left as they were."""
 
-OTHER_SUBJECT_WEIGHT = 0.5
-"""What such a failure counts if something else was changed before it than ever before."""
+SAME_SUBJECT_WEIGHT, OTHER_SUBJECT_WEIGHT = 0.8, 0.5
+"""What such a failure counts if the same was changed before it as earlier, or something else."""
 
 
 class SameError(HistorySignal):
@@ -124,7 +124,7 @@ def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
             changed[-1] |= round_.subjects
     count, earlier = 1.0, set[str]()
     for subjects in changed[-2::-1]:
-        count += 1 if earlier & subjects else OTHER_SUBJECT_WEIGHT
+        count += SAME_SUBJECT_WEIGHT if earlier & subjects else OTHER_SUBJECT_WEIGHT
         earlier |= subjects
     return int(count)
 
@@ -195,5 +195,6 @@ def _is_fruitless(round_: Round) -> bool:
 
 
 def _is_short_attempt(round_: Round) -> bool:
-    """Return whether a call is no script, and its failure no test report."""
-    return len(round_.arguments) <= MAX_QUERY_CHARS and not round_.is_report
+    """Return whether a call is no script, its failure no test report, and no text that was read."""
+    is_attempt = not (round_.is_report or round_.only_looks)
+    return is_attempt and len(round_.arguments) <= MAX_QUERY_CHARS
