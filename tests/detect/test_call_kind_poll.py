@@ -20,6 +20,11 @@ def polls(name="bash", arguments="{}", result="x"):
         case({"arguments": '{"command":"sleep 5; cat a"}'}, id="by a pause"),
         case({"arguments": '{"command":"kubectl get pods"}'}, id="by a command"),
         case({"arguments": '{"chars":"","session":1}'}, id="by typing nothing"),
+        case(
+            {"name": "get_run", "result": '{"status": "completed", "next": {"status": "queued"}}'},
+            id="a part of it has ended, and another one waits",
+        ),
+        case({"name": "get_task", "result": '{"status": "ok"}'}, id="an answer that went well"),
     ],
 )
 def test_polling(asked):
@@ -33,6 +38,8 @@ def test_polling(asked):
         case({"name": "TodoWrite"}, id="a note that is written"),
         case({"result": "running\n" * 200}, id="a long text that speaks of it"),
         case({"arguments": '{"command":"ls"}'}, id="another command"),
+        case({"name": "get_task", "result": '{"state": "CANCELLED"}'}, id="a state that is final"),
+        case({"name": "get_job", "result": "status: failed, exit 2"}, id="a final one in words"),
     ],
 )
 def test_no_polling(asked):

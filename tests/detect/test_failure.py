@@ -26,6 +26,14 @@ LONG_FILE = "\n".join(
 @pytest.mark.parametrize(
     "text",
     [
+        pytest.param(
+            'Exit code: 0\n{"type": "about:blank", "title": "Unauthorized", "status": 401}',
+            id="curl: exits well, and is not let in",
+        ),
+        pytest.param(
+            '{"exit_code": 0, "output": "{\\"status\\": 503, \\"title\\": \\"Busy\\"}"}',
+            id="curl: an error inside of JSON",
+        ),
         pytest.param("bash: frobnicate: command not found", id="shell: no such command"),
         pytest.param("ls: cannot access 'x': No such file or directory", id="shell: no such file"),
         pytest.param("rm: /etc/hosts: Permission denied", id="shell: denied"),

@@ -69,6 +69,9 @@ def test_what_may_mean_something_counts(one, other):
         pytest.param("ETA: 3 minutes", "ETA: 2 minutes", id="time of arrival"),
         pytest.param("00:10:00 of 01:30:00", "00:20:00 of 01:30:00", id="a time of many"),
         pytest.param("elapsed: 5 of 9", "elapsed: 6 of 9", id="a duration of many"),
+        pytest.param('{"seconds": 4687}', '{"seconds": 41}', id="seconds that something is behind"),
+        pytest.param('{"replay_lag_ms": 4687}', '{"replay_lag_ms": 41}', id="a lag"),
+        pytest.param('{"t": 3}', '{"t": 4}', id="a step by a short name"),
         pytest.param("took: 5 apples", "took: 6 apples", id="what was taken"),
         pytest.param("complete log is in step 3", "complete log is in step 4", id="no place"),
         pytest.param("total tokens: 5123", "total tokens: 4096", id="tokens"),
@@ -94,6 +97,12 @@ def test_a_number_that_is_the_news_of_a_result_counts(one, other):
         pytest.param("pids: [77, 78], up", "pids: [1234], up", id="several process ids"),
         pytest.param('"duration_seconds":0.1}', '"duration_seconds":12}', id="named durations"),
         pytest.param("Elapsed: 3.5 s, ok", "Elapsed: 2 min, ok", id="named durations with a unit"),
+        pytest.param('{"rows": 3, "ms": 5.02}', '{"rows": 3, "ms": 71.4}', id="milliseconds"),
+        pytest.param('{"rtt_ms": 1.4, "up": 1}', '{"rtt_ms": 2, "up": 1}', id="a unit in the name"),
+        pytest.param('{"v": 57, "t": 0.0538}', '{"v": 57, "t": 0.51}', id="a fraction of a second"),
+        pytest.param(
+            "up 2 days, load average: 0.51, 0.2", "up 9 days, load average: 1.7, 0.3", id="a load"
+        ),
         pytest.param('{"rows": [], "took_ms": 5}', '{"rows": [], "took_ms": 41}', id="took_ms"),
         pytest.param('"date": 1800000000', '"date": 1800000007', id="a moment in seconds"),
         pytest.param(

@@ -192,6 +192,13 @@ def test_a_changing_time_in_the_system_prompt_hides_nothing():
         case([f"Plan my day (retry at {n}:30)" for n in range(8, 20)], id="a time to come back at"),
         case([f"Explain login attempt {n} for user bob" for n in range(20)], id="login attempts"),
         case(
+            [f"Job 4{n}17, attempt {n % 4}: FAILED, disk full. Sort this in." for n in range(20)],
+            id="log lines about other jobs",
+        ),
+        case(
+            [f"Run {n}: write another haiku about ferries." for n in range(20)], id="numbered work"
+        ),
+        case(
             [f"Attempt {n}: why did this login attempt fail?" for n in range(20)],
             id="a question about an attempt that is named first",
         ),

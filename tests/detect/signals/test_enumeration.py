@@ -5,7 +5,9 @@ from itertools import count
 import pytest
 from tests.detect.test_remembered_round import DIGESTER, remembered, shell
 
+from looptrap.detect.round import Round
 from looptrap.detect.signals.enumeration import is_enumeration
+from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 
 def looks(*names):
@@ -41,3 +43,27 @@ NAMES = ["alpha", "beta", "gamma", "delta"]
 )
 def test_each_thing_is_another_one(names, expected, keep):
     assert is_enumeration([keep(one) for one in looks(*names)]) is expected
+
+
+def pages(*numbers, failure='{"status": 404, "body": "Not Found"}'):
+    """Return rounds that open numbered pages which are not there, the latest first."""
+    return [
+        Round(
+            Message("assistant", "", (ToolCall("c", "fetch", f'{{"page":{number}}}'),)),
+            (Message("tool", "", (), (ToolResult("c", failure),)),),
+        )
+        for number in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [
+        pytest.param(pages(14, 13, 12, 11, 10), True, id="one after the other"),
+        pytest.param(pages(10, 20, 30, 40), True, id="in steps of ten"),
+        pytest.param(pages(14, 11, 12, 19), False, id="in no order"),
+        pytest.param(pages(4, 3, 2, 1, failure="Error: no access"), False, id="all are refused"),
+    ],
+)
+def test_things_are_counted(rounds, expected):
+    assert is_enumeration(rounds) is expected

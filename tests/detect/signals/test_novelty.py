@@ -28,6 +28,18 @@ def asks(n, words=("release", "support", "breaking", "voucher", "removed")):
     return Use("search_documents", {"query": " ".join(chosen)}, "No relevant documents found.")
 
 
+PLACES = "web/cart.rb:12: if Flag.on?(:checkout)\nweb/pay.rb:88: unless Flag.off?(:checkout)"
+
+
+def hits(n):
+    """Search in words that were never used before."""
+    return Use("search", {"query": f"shipments {TOPICS[n % 7]} {n * 7919}"}, PLACES)
+
+
+def grep(n, result=PLACES):
+    return bash(f"grep -rn '{TOPICS[n % 7]}{n}' web", result)
+
+
 @in_both_dialects
 @pytest.mark.parametrize(
     ("steps", "is_seen"),
@@ -60,6 +72,23 @@ def asks(n, words=("release", "support", "breaking", "voucher", "removed")):
             ],
             False,
             id="other words each time, and nothing found",
+        ),
+        case([hits(n) for n in range(24)], True, id="other words for a search with the same hits"),
+        case([grep(n) for n in range(24)], True, id="other patterns with the same hits"),
+        case(
+            [grep(n, f"src/{n}.py:{n}: import flag from the {n}th place") for n in range(24)],
+            False,
+            id="other patterns with other hits",
+        ),
+        case(
+            [step for n in range(12) for step in (grep(n), edit(f"x{n}" * n, f"Saved {n}."))],
+            False,
+            id="a look after each edit",
+        ),
+        case(
+            [grep(n, '{"stdout": "", "stderr": "", "exit_code": 1}') for n in range(12)],
+            False,
+            id="a frame around nothing",
         ),
         case(
             [task(n) for n in range(16)] + [bash("ls", "a.py")], False, id="something else is done"
