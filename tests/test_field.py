@@ -1,4 +1,4 @@
-"""The split `field`: its requests are as each API wants them, and its halves share nothing."""
+"""The sets of `field`: requests are as each API wants them, and the sets share nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import json
 from collections import Counter
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from bench.loops.field.run import CLEARED, RECENT, WINDOW
 from looptrap.dialect.body import read_body
 
 HALVES = tuple(field.HALVES)
+PAIRS = tuple(combinations(HALVES, 2))
 SHARED_CHARS = 24
 """Literals of this length and more belong to one half only, but for lists of forms."""
 FORMS = {" ".join(one.forms) for half in HALVES for one in field.HALVES[half].TEMPLATES}
@@ -263,18 +264,21 @@ def literals(half):
     return {text for text in found if len(text) >= SHARED_CHARS and " " in text} - FORMS
 
 
-def test_the_halves_share_no_template():
-    first, second = (
-        {template.name for template in field.HALVES[half].TEMPLATES} for half in HALVES
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_two_share_no_template(one, other):
+    ours, theirs = (
+        {template.name for template in field.HALVES[half].TEMPLATES} for half in (one, other)
     )
-    assert not first & second
+    assert ours
+    assert not ours & theirs
 
 
-def test_the_halves_share_no_text():
-    assert literals("first")
-    assert not literals("first") & literals("second")
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_two_share_no_text(one, other):
+    assert literals(one)
+    assert not literals(one) & literals(other)
 
 
-def test_the_halves_share_their_kinds():
-    first, second = ({one.kind for one in scenarios(half)} for half in HALVES)
+def test_the_halves_of_one_author_share_their_kinds():
+    first, second = ({one.kind for one in scenarios(half)} for half in ("first", "second"))
     assert first <= second

@@ -1,21 +1,22 @@
-"""A split in two halves: coding agents, operations, talk and the web as of November 2026.
+"""Agents as of November 2026, in three sets: coding, operations, talk, the web and programs.
 
-Its author had seen neither the detector nor any other scenario. `first` is for developers to work
-with; `second` is to judge by, and to be left unread. They share forms (`cast`) and the machinery
-(`run`, `wire`), but no templates, projects or texts.
+`first` and `second` are the halves of one author: `first` is for developers to work with;
+`second` is to judge by, and to be left unread. `third` is by another author. Neither author had
+seen the detector or any other scenario. The sets share forms (`cast`) and the machinery (`run`,
+`wire`), but no templates, projects or texts.
 """
 
 from __future__ import annotations
 
-from bench.loops.field import first, second
+from bench.loops.field import first, second, third
 from bench.loops.scenario import Scenario
 
-HALVES = {"first": first, "second": second}
+HALVES = {"first": first, "second": second, "third": third}
 
 
 def scenarios(seed: int, half: str) -> list[Scenario]:
-    """Return the scenarios of a half."""
+    """Return the scenarios of a half, or of the third set."""
     return HALVES[half].scenarios(seed)
 
 
-__all__ = ["HALVES", "first", "scenarios", "second"]
+__all__ = ["HALVES", "first", "scenarios", "second", "third"]

@@ -36,8 +36,9 @@ def read(path: str, text: str) -> Act:
     return Act("read", {"path": path}, text)
 
 
-def edit(path: str, old: str, new: str) -> Act:
-    return Act("edit", {"path": path, "old": old, "new": new})
+def edit(path: str, old: str, new: str, error: str = "") -> Act:
+    """Return a change of a file, which fails if there is an error."""
+    return Act("edit", {"path": path, "old": old, "new": new}, error, int(bool(error)))
 
 
 def write(path: str, text: str) -> Act:
@@ -126,7 +127,7 @@ def result_of(form: Form, act: Act, chance: Random) -> str:
         case "sh":
             return form.shell(act, chance)
         case "edit" | "write" if act.verb in form.verbs:
-            return form.edited.format(path=act.args["path"])
+            return act.out if act.code else form.edited.format(path=act.args["path"])
         case "todo":
             return form.planned
     if act.verb not in form.verbs:
