@@ -40,6 +40,7 @@ from looptrap.detect.failure import (
 from looptrap.detect.harness_note import NOTE_MARKS, without_notes
 from looptrap.detect.similarity import (
     MAX_COMPARED_CHARS,
+    brings_new_lines,
     differs_only_in_noise,
     distinct_words,
     is_same_screen,
@@ -556,7 +557,7 @@ class Round:
 
     def says_like(self, other: Round) -> bool:
         """Return whether both only say something, and say almost the same."""
-        if self.calls or other.calls:
+        if self.calls or other.calls or brings_new_lines(self.text, other.text):
             return False
         return is_similar(self.text[:MAX_COMPARED_CHARS], other.text[:MAX_COMPARED_CHARS])
 

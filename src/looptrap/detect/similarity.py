@@ -30,6 +30,9 @@ SIMILAR_PERCENT = 85.0
 SHARED_WORDS_PERCENT = 60.0
 """Per cent of their words that two similar short texts must share."""
 
+MIN_LISTED_LINES, MIN_NEW_LINES_SHARE = 6, 0.25
+"""Lines that a text has at least that goes on with a list or a poem, and the share of new ones."""
+
 MAX_COMPARED_LINES = 40
 """Most differing lines of two texts that are compared."""
 
@@ -48,6 +51,18 @@ def is_similar(left: str, right: str, percent: float = SIMILAR_PERCENT) -> bool:
 def shares_most_words(left: str, right: str) -> bool:
     """Return whether most words are equal: `KeyError: 'a'` is not `KeyError: 'b'`."""
     return fuzz.ratio(left.split(), right.split(), score_cutoff=SHARED_WORDS_PERCENT) > 0
+
+
+def brings_new_lines(text: str, before: str) -> bool:
+    """Return whether a text of several lines brings new ones, as a list that goes on does.
+
+    Alike as its rows may be, they are what was asked for.
+    """
+    lines = [line for line in text[:MAX_COMPARED_CHARS].splitlines() if line.strip()]
+    if len(lines) < MIN_LISTED_LINES:
+        return False
+    known = set(before[:MAX_COMPARED_CHARS].splitlines())
+    return sum(line not in known for line in lines) >= MIN_NEW_LINES_SHARE * len(lines)
 
 
 def distinct_words(text: str) -> frozenset[str]:
