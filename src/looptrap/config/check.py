@@ -26,6 +26,9 @@ def find_problems(config: Config) -> Iterator[Problem]:
             f"is {quoted(config.capture)} and has no folder to write to: set gateway.capture_dir"
             " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
         )
+    if config.gateway.listen == config.gateway.admin and config.gateway.listen.port != 0:
+        message = "is the address of gateway.listen, must be one of its own"
+        yield Problem("gateway.admin", message)
     yield from _operator_problems(config.gateway)
     yield from _claim_problems(config.gateway)
     yield from _route_problems(config)
