@@ -66,16 +66,22 @@ def find_warnings(config: Config, now: datetime) -> Iterator[str]:
                 yield f'gateway.{name}: has no effect, gateway.jwt is "off"'
     for place, names in _descriptors(config):
         yield from claim_warnings(names, place, trust)
-    policies = config.policies
-    is_imported = any("fairvisor" in one.compat for one in policies)
-    if config.preset is None and not is_imported and (missing := _unwatched(policies)):
-        yield (
-            f"policies: replace the default rules, {len(missing)} of which look for loops that"
-            ' these do not; to change one rule and keep the others, write [rules."name"]'
-        )
+    if sentence := rules_replaced(config):
+        yield f"policies: {sentence}"
     for i, switch in enumerate(config.kill_switches):
         if switch.expires is not None and switch.expires <= now:
             yield f"kill_switches[{i}]: expired at {switch.expires.isoformat()}, refuses nothing"
+
+
+def rules_replaced(config: Config) -> str:
+    """Say that own policies replace default rules that watch more; empty if they do not."""
+    is_imported = any("fairvisor" in one.compat for one in config.policies)
+    if config.preset is not None or is_imported or not (missing := _unwatched(config.policies)):
+        return ""
+    return (
+        f"replace the default rules, {len(missing)} of which look for loops that"
+        ' these do not; to change one rule and keep the others, write [rules."name"]'
+    )
 
 
 def _unwatched(policies: Iterable[Policy]) -> list[str]:
