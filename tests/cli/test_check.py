@@ -36,6 +36,7 @@ headers = { x-team = "*", x-env = "prod" } }
 
 [[projects]]
 name = "research"
+keys = ["crawler", "notebook"]
 detection = "shadow"
 threshold = 12
 action = "warn"
@@ -102,7 +103,8 @@ def test_says_what_everything_else_does(check):
         " every attempt, counted by caller",
         "    resting: is off",
         "Projects",
-        '  research: detection is shadow, with its own threshold 12 and action "warn"',
+        "  research (keys crawler and notebook): detection is shadow, with its own threshold 12"
+        ' and action "warn"',
         "Kill switches",
         '  Every call under /v1/ whose caller is "c1" and header:x-team is "red" is refused'
         " until 2099-12-01T00:00:00+00:00 (credential leaked).",
