@@ -84,6 +84,11 @@ def test_environment_beats_the_file_and_flags_beat_both(tmp_path):
     assert origins["gateway.grace"] == "default"
 
 
+def test_clients_and_operators_have_an_address_each(tmp_path):
+    (problem,) = problems(tmp_path, flags={"listen": "127.0.0.1:5", "admin": "127.0.0.1:5"})
+    assert problem == "gateway.admin: is the address of gateway.listen, must be one of its own"
+
+
 def test_a_flag_in_the_environment_is_true_or_false(tmp_path):
     assert config(tmp_path, env={"LOOPTRAP_ALLOW_ANONYMOUS": "true"}).gateway.allow_anonymous
     (problem,) = problems(tmp_path, env={"LOOPTRAP_ALLOW_ANONYMOUS": "perhaps"})

@@ -73,7 +73,7 @@ async def test_open_incidents_are_counted(tmp_path):
             "[[policies]]\nname = 'p'\nmode = 'shadow'\n[[policies.rules]]\nname = 'r'\n"
             "watch = 'conversation'\nthreshold = 6\naction = 'block'",
             "shadow",
-            {"shadow_mode": "policy p is in shadow mode"},
+            {"shadow_mode": "policy p is in shadow mode", "rules_replaced": "15 of which"},
             id="nothing acts",
         ),
         pytest.param(
@@ -88,6 +88,13 @@ async def test_open_incidents_are_counted(tmp_path):
             "enforce",
             {"no_rules": "no loop is detected"},
             id="no rule is in effect",
+        ),
+        pytest.param(
+            "[[policies]]\nname = 'p'\n[[policies.rules]]\nname = 'r'\n"
+            "watch = 'conversation'\nthreshold = 6\naction = 'block'",
+            "enforce",
+            {"rules_replaced": "15 of which look for loops that these do not"},
+            id="rules of one's own replace the default ones",
         ),
         pytest.param(
             "[[kill_switches]]\nmatch = { caller = 'key:ci' }\nreason = 'leaked'",

@@ -240,7 +240,7 @@ def test_what_leads_is_what_to_do_and_never_a_release(gateway, open_tab):
     filled = tab.page.locator(".button.primary, .button.filled")
     expect(filled).to_have_text(["Acknowledge"])
     filled.click()
-    expect(tab.section("Leave it refused")).to_contain_text("somebody takes care of it")
+    expect(tab.section("Leave it refused")).to_contain_text("admin takes care of it")
     expect(tab.button("Release …")).to_be_enabled()
 
 

@@ -9,6 +9,9 @@ from tests.admin.operating import operating
 from tests.cli.operating import operated
 from tests.cli.test_incidents import TIME, address, following, loop
 
+from looptrap.cli import output
+from looptrap.cli.calls import print_calls
+
 
 @pytest.fixture
 def running(tmp_path):
@@ -36,6 +39,29 @@ def test_calls_are_listed_the_latest_first(running):
     assert re.fullmatch(
         rf"{TIME}  allow 200  {whose}: [\d,]+ tokens in, [\d,]+ out, .+, \d+ ms", lines[-1]
     ), lines[-1]
+
+
+def test_in_a_narrow_terminal_a_call_has_two_lines_and_none_is_cut(capsys, monkeypatch):
+    call = {
+        "time": "2026-11-19T12:58:58Z", "verdict": "block", "shadow": "", "status": 429,
+        "caller": "cred:11a780e435b400fa", "session": "nightly-build", "agent": "",
+        "model": "gpt-5.4", "weight": 1, "rule": "no-progress", "input_tokens": 0,
+        "output_tokens": 0, "cost_usd": None, "latency": 0.001,
+    }  # fmt: skip
+    monkeypatch.setattr(output.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    print_calls([call])
+    monkeypatch.setenv("COLUMNS", "200")
+    print_calls([call])
+    when, names = (
+        "2026-11-19 12:58:58 UTC  block 429",
+        "cred:11a780e435b400fa nightly-build gpt-5.4",
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        f"{when}  by no-progress, 1 ms",
+        f"  {names}",
+        f"{when}  {names}: by no-progress, 1 ms",
+    ]
 
 
 FILTERED = {

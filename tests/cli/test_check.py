@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner, Result
@@ -34,6 +36,7 @@ headers = { x-team = "*", x-env = "prod" } }
 
 [[projects]]
 name = "research"
+keys = ["crawler", "notebook"]
 detection = "shadow"
 threshold = 12
 action = "warn"
@@ -100,7 +103,8 @@ def test_says_what_everything_else_does(check):
         " every attempt, counted by caller",
         "    resting: is off",
         "Projects",
-        '  research: detection is shadow, with its own threshold 12 and action "warn"',
+        "  research (keys crawler and notebook): detection is shadow, with its own threshold 12"
+        ' and action "warn"',
         "Kill switches",
         '  Every call under /v1/ whose caller is "c1" and header:x-team is "red" is refused'
         " until 2099-12-01T00:00:00+00:00 (credential leaked).",
@@ -333,6 +337,37 @@ def test_a_file_can_be_checked_where_its_variables_and_folders_are_not(check):
     assert "Gateway keys are in gone/state: once there is one, every caller needs one." in (
         result.stdout
     )
+
+
+@pytest.mark.parametrize("command", [["check"], ["serve", "--config"]], ids=["check", "serve"])
+@pytest.mark.parametrize(
+    ("content", "mistake"),
+    [
+        pytest.param(b"garbage " * 1_000, "is not a SQLite database", id="no database"),
+        pytest.param(None, "is a database of another program", id="of another program"),
+    ],
+)
+def test_check_and_serve_refuse_a_history_that_is_none(
+    command, content, mistake, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "looptrap.toml").write_text('history = "other.db"')
+    if content is None:
+        with closing(sqlite3.connect("other.db")) as other:
+            other.execute("CREATE TABLE other (x)")
+    else:
+        (tmp_path / "other.db").write_bytes(content)
+    result = CliRunner().invoke(main, [*command, "looptrap.toml"])
+    assert (result.exit_code, result.stderr) == (2, f"history: {tmp_path}/other.db: {mistake}\n")
+
+
+def test_says_that_a_file_in_the_folder_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "looptrap.toml").touch()
+    warning = "warning: looptrap.toml: is in this folder and is not read unless it is named\n"
+    assert CliRunner().invoke(main, ["check"]).stderr == warning
+    assert CliRunner().invoke(main, ["check", "looptrap.toml"]).stderr == ""
+    assert "looptrap doctor --config looptrap.toml" in CliRunner().invoke(main, ["doctor"]).stdout
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -373,7 +373,7 @@ def test_one_is_taken_care_of_noted_and_marked(running):
     )
     assert "is labelled confirmed." in running.run("incidents", "label", begin, "confirmed").stdout
     shown = running.run("incidents", "show", begin).stdout
-    assert re.search(rf"^  acknowledged +since {TIME}$", shown, re.MULTILINE)
+    assert re.search(rf"^  acknowledged +by admin, {TIME}$", shown, re.MULTILINE)
     assert re.search(r"^  label +confirmed$", shown, re.MULTILINE)
     assert re.search(rf"^Notes\n  {TIME}  a cron job$", shown, re.MULTILINE)
     listed = running.run("incidents", "--label", "confirmed", "--search", "gpt-5", "--json")

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 from itertools import product
 from pathlib import Path
@@ -107,6 +108,46 @@ def test_a_folder_that_is_not_there_is_one_clear_line(run):
     refused = run("init", "--output", "gone/looptrap.toml")
     assert refused.exit_code == 2
     assert refused.stderr == "gone/looptrap.toml: cannot write there: no such file or directory\n"
+
+
+@pytest.mark.parametrize("output", ["", "."])
+def test_what_cannot_be_a_file_is_one_clear_line(run, output):
+    refused = run("init", "--output", output, "--force")
+    assert refused.exit_code == 2
+    assert refused.stderr == f"--output: is {output!r}, must be the path of a file\n"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--provider", "OpenAI", "--provider", "vllm"),
+        ("--provider", "openai,VLLM"),
+        ("--provider", "openai vllm, openai"),
+    ],
+    ids=" ".join,
+)
+def test_names_of_providers_are_taken_as_people_write_them(run, flags):
+    assert run("init", *flags, "--strictness", "Stop").exit_code == 0
+    config = load("looptrap.toml")
+    assert [one.name for one in config.providers] == ["openai", "vllm"]
+    assert config.on_loop == "stop"
+
+
+@pytest.mark.parametrize(
+    ("provider", "programs", "variables"),
+    [
+        ("anthropic", "claude", {"ANTHROPIC_BASE_URL"}),
+        ("openai", "codex", {"OPENAI_BASE_URL"}),
+        ("gemini", "gemini", {"GOOGLE_GEMINI_BASE_URL"}),
+        ("vllm", "opencode", {"OPENAI_BASE_URL"}),
+    ],
+)
+def test_it_says_how_clients_of_these_providers_are_pointed_at_it(
+    run, provider, programs, variables
+):
+    written = run("init", "--provider", provider).stdout
+    assert f"looptrap setup {programs} --write" in written
+    assert {*re.findall(r"\w+_BASE_URL", written)} == variables
 
 
 def test_an_unknown_provider_is_refused_with_those_that_are_known(run):

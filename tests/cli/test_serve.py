@@ -172,8 +172,8 @@ async def test_an_address_in_use_is_one_clear_line_and_exit_status_2(tmp_path, f
             status, _ = await process.ended()
     assert status == 2
     assert re.fullmatch(
-        rf"gateway\.{flag[2:]}: cannot listen at {address}: .*address already in use;"
-        rf" another Looptrap may run there: stop it, or set another {flag}\n",
+        rf"gateway\.{flag[2:]}: cannot listen at {address}: address already in use: perhaps by"
+        rf" another Looptrap \(`ss -ltnp` says by whom\): stop it, or set another {flag}\n",
         process.said,
     ), process.said
 

@@ -298,8 +298,9 @@ async def test_a_port_that_another_has_is_one_clear_line(tmp_path, shares, rooms
         async with run(tmp_path, *flags, env={"TMPDIR": str(rooms)}) as process:
             status, _ = await process.ended()
     assert status == 2
-    line = f"gateway.listen: cannot listen at {address}: address already in use; another Looptrap"
-    assert process.said == f"{line} may run there: stop it, or set another --listen\n"
+    line = f"gateway.listen: cannot listen at {address}: address already in use: perhaps"
+    rest = "by another Looptrap (`ss -ltnp` says by whom): stop it, or set another --listen\n"
+    assert process.said == f"{line} {rest}"
     assert list(rooms.iterdir()) == []
 
 

@@ -6,7 +6,7 @@ import { advise } from "../../src/looptrap/admin/dashboard/app/advice.js";
 const OPEN = { state: "open", mode: "enforce", action: "block", is_contained: true, refused: 3, stage: 0, projected_usd_an_hour: 12, label: null };
 const CASES = [
   ["a contained loop is left refused", OPEN, "acknowledge", /cost nothing/],
-  ["what somebody takes care of needs nothing", { ...OPEN, acknowledged: { by: "admin" } }, "", /takes care/],
+  ["what somebody takes care of needs nothing, and says who", { ...OPEN, acknowledged: { by: "ada" } }, "", /and ada takes care of it/],
   ["an agent that never gives up is stopped", { ...OPEN, stage: 10, refused: 310 }, "kill", /310 calls/],
   ["in shadow mode the session is stopped", { ...OPEN, mode: "shadow", is_contained: false }, "kill", /shadow mode. About \$12.00 an hour/],
   ["a loop that is only warned is stopped", { ...OPEN, action: "warn", is_contained: false }, "kill", /no more than warn/],

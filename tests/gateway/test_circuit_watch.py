@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.gateway.serving import JSON, chat, request, until
 from tests.gateway.test_upstream_circuits import Provider, ask
-from tests.gateway.upstream_serving import attempting, few
+from tests.gateway.upstream_serving import KEYS, attempting, few
 from tests.wire.fake_client import Clock
 
 from looptrap.admin.status import health_notices
@@ -173,6 +173,28 @@ async def test_a_refused_operators_key_is_reported_and_a_callers_own_is_not(atte
     assert "KEY_ONE" in notices(here)["provider_failing"]
 
 
+async def test_only_an_answer_to_the_operators_key_ends_its_failure(attempt, caplog):
+    caplog.set_level(logging.WARNING, "looptrap")
+    accepted = ["sk-own"]
+
+    def script(received):
+        is_good = received.headers["authorization"].endswith(accepted[-1])
+        return Reply.text("ok") if is_good else Reply.status(401)
+
+    here = await attempt(script)
+    key = here.gateway.add_key()
+    own = {"Authorization": "Bearer sk-own", "X-Looptrap-Key": key}
+    caller = {"Authorization": f"Bearer {key}"}
+    for n in range(2):
+        assert (await here.ask(chat(f"mine {n}"), headers=caller)).status == 401
+    assert (await here.ask(chat("mine"), headers=own)).status == 200
+    assert "KEY_ONE" in notices(here)["provider_failing"]
+    accepted.append(KEYS["KEY_ONE"])
+    assert (await here.ask(chat("mine 2"), headers=caller)).status == 200
+    assert "provider_failing" not in notices(here)
+    assert "one answers again" in caplog.messages[-1]
+
+
 async def test_after_the_first_line_failures_are_summed_up(caplog):
     caplog.set_level(logging.WARNING, "looptrap")
     now = 1_000.0
@@ -184,7 +206,7 @@ async def test_after_the_first_line_failures_are_summed_up(caplog):
     health.failed("one", "status 500")
     assert caplog.messages[1:] == ["one fails: 100 calls in 60 s, the latest: status 500"]
     now += 5
-    health.answered("one")
+    health.answered("one", has_operator_key=False)
     assert caplog.messages[2:] == ["one answers again, after 101 failed calls in 65 s"]
     assert list(health.failing()) == []
 

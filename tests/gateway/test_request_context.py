@@ -105,6 +105,18 @@ def test_sdks_mark_their_own_retries(reader, value, is_retry):
     assert reader.read([(b"x-stainless-retry-count", value)]).is_retry is is_retry
 
 
+@pytest.mark.parametrize(
+    ("sent", "session"),
+    [
+        pytest.param("nächtlich-日".encode(), "nächtlich-日", id="UTF-8"),
+        pytest.param("nächtlich".encode("latin-1"), "nächtlich", id="Latin-1"),
+        pytest.param(b"\xff\xfe", "ÿþ", id="any bytes"),
+    ],
+)
+def test_a_session_has_the_name_that_its_client_wrote(reader, sent, session):
+    assert reader.read([(b"x-looptrap-session", sent)]).session == session
+
+
 def test_of_several_session_headers_the_first_configured_counts(reader):
     inbound = reader.read([(b"x-session-id", b"theirs"), (b"x-looptrap-session", b"ours")])
     assert inbound.session == "ours"

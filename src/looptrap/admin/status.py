@@ -11,6 +11,7 @@ from looptrap.admin.auth import OPERATOR
 from looptrap.admin.budget import recent_balances
 from looptrap.admin.operation import Api, get
 from looptrap.config import Config
+from looptrap.config.check import rules_replaced
 from looptrap.config.description import of_kill_switch
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.database.place import is_postgres, shown_place
@@ -312,6 +313,8 @@ def _of_rules(config: Config) -> Notices:
         yield "warn", "detection_off", message
     if not any(rule.enabled for one in policies for rule in one.rules):
         yield "warn", "no_rules", "No rule is in effect: no loop is detected."
+    elif sentence := rules_replaced(config):
+        yield "warn", "rules_replaced", f"Policies of the configuration {sentence}."
     if switches := [of_kill_switch(one) for one in config.kill_switches]:
         what = "A kill switch is" if len(switches) == 1 else f"{len(switches)} kill switches are"
         more = f" And {len(switches) - MAX_NAMED} more." if len(switches) > MAX_NAMED else ""

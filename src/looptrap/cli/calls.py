@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from looptrap.cli.gateway_client import GatewayClient, gateway_options
-from looptrap.cli.output import DASH, format_time, json_option, parse_since, print_lines
+from looptrap.cli.output import (
+    DASH,
+    PIPE_WIDTH,
+    format_time,
+    json_option,
+    parse_since,
+    print_lines,
+)
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
 from looptrap.usage.savings import format_usd
@@ -82,7 +91,7 @@ def calls(
     if as_json:
         click.echo(json.dumps(found, indent=2))
     elif found:
-        print_lines(map(_line, found))
+        print_calls(found)
     else:
         click.echo(f"There are no logged calls{' of that kind' if query else ''}.")
     if is_more:
@@ -117,7 +126,7 @@ def _follow(
                 for call in reversed(found):
                     click.echo(json.dumps(call))
             else:
-                print_lines(map(_line, reversed(found)))
+                print_calls(reversed(found))
             last = max([last, *(call["id"] for call in found)])
             time.sleep(POLL_INTERVAL_S)
             try:
@@ -138,12 +147,21 @@ def _follow(
         signal.signal(signal.SIGTERM, before)
 
 
-def _line(call: CallView) -> str:
-    """Return a call in one line."""
+def print_calls(calls: Iterable[CallView]) -> None:
+    """Print calls, a line each; two where a terminal is too narrow for that."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    for call in calls:
+        when, names, facts = _parts(call)
+        line = f"{when}  {names}: {facts}"
+        print_lines([line] if len(line) <= width else [f"{when}  {facts}", f"  {names}"])
+
+
+def _parts(call: CallView) -> tuple[str, str, str]:
+    """Return when a call was made and what was done with it, whose it is, and the rest."""
     verdict = f"{call['verdict']} (would {call['shadow']})" if call["shadow"] else call["verdict"]
     names = " ".join(call[name] for name in ("caller", "session", "agent", "model") if call[name])
     when, status = format_time(call["time"]), call["status"] or DASH
-    return f"{when}  {verdict} {status}  {names or DASH}: {', '.join(_facts(call))}"
+    return f"{when}  {verdict} {status}", names or DASH, ", ".join(_facts(call))
 
 
 def _facts(call: CallView) -> Iterator[str]:

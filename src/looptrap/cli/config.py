@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from looptrap.cli.init import DEFAULT_FILE
 from looptrap.cli.output import default_place, print_warnings
 from looptrap.schema.wording import shown
 
@@ -45,7 +47,8 @@ def check(file: str | None, effective: bool, file_only: bool, preset: str | None
         _print_effective(config)
     else:
         _print_summary(config, None if file_only else start)
-    print_warnings([*config.warnings, *start.warnings])
+    unread = [] if file_only else unread_file_warnings(file)
+    print_warnings([*unread, *config.warnings, *start.warnings])
 
 
 @click.command(short_help="List the presets, or print one.")
@@ -61,6 +64,13 @@ def presets(name: str | None) -> None:
     width = max(map(len, preset.names()))
     for each in preset.names():
         click.echo(f"{click.style(each.ljust(width), bold=True)}  {preset.summary(each)}")
+
+
+def unread_file_warnings(file: str | None) -> list[str]:
+    """Return a warning where no file is named, and this folder has the one of `looptrap init`."""
+    if file is not None or not Path(DEFAULT_FILE).is_file():
+        return []
+    return [f"{DEFAULT_FILE}: is in this folder and is not read unless it is named"]
 
 
 def load_config(file: str | None, preset: str | None) -> Config:

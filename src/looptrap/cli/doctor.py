@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from looptrap.cli.config import unread_file_warnings
 from looptrap.cli.output import json_option
 from looptrap.cli.serve import gateway_settings_options
 
@@ -57,7 +58,8 @@ def _examine(file: str | None, flags: dict[str, Any], send: bool) -> list[Findin
     except ConfigError as error:
         return [*findings, *checks.settings_findings(error.problems, ())]
     start = check_start(config, os.environ)
-    findings += checks.settings_findings(start.problems, [*config.warnings, *start.warnings])
+    warnings = [*unread_file_warnings(file), *config.warnings, *start.warnings]
+    findings += checks.settings_findings(start.problems, warnings)
     findings += checks.state_findings(config, start)
     findings += checks.history_findings(config)
     findings += checks.port_findings(config)
@@ -86,8 +88,9 @@ def _print(findings: list[Finding]) -> None:
         if one.remedy:
             click.echo(f"         → {one.remedy}")
     numbers = Counter(one.status for one in findings)
-    click.echo(f"{_count(numbers['problem'], 'problem')}, {_count(numbers['warning'], 'warning')}.")
+    found = [_count(numbers[status], status) for status in ("problem", "warning")]
+    click.echo(f"{', '.join(found).capitalize()}.")
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number or 'No'} {noun}{'' if number == 1 else 's'}"
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"

@@ -9,7 +9,6 @@ import os
 import platform
 import shutil
 import socket
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from errno import EADDRINUSE
@@ -20,7 +19,8 @@ from looptrap import __version__
 from looptrap.admin.alert import try_channels
 from looptrap.cli import interpreter
 from looptrap.cli.finding import Finding, Status
-from looptrap.cli.start_check import StartCheck, postgres_version
+from looptrap.cli.init import DEFAULT_FILE
+from looptrap.cli.start_check import StartCheck, history_version, postgres_version
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.database import postgres_schema
@@ -57,6 +57,10 @@ def settings_findings(problems: Sequence[Problem], warnings: Sequence[str]) -> I
 def _settings_remedy(message: str) -> str:
     if "variable" in message and "not set" in message:
         return "set it in the environment of `looptrap serve`"
+    if "is not read" in message:
+        return f"looptrap doctor --config {DEFAULT_FILE}"
+    if "database" in message:
+        return "move it away, or restore a backup"
     if "permission denied" in message:
         return f"let user {os.geteuid()} write there, or name another place"
     if "cannot write there" in message:
@@ -106,7 +110,7 @@ def history_findings(config: Config) -> Iterator[Finding]:
     if is_postgres(config.history):
         yield from _postgres_findings(config)
     else:
-        yield _history_version(path)
+        yield from _history_version(path)
     folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent
@@ -138,23 +142,21 @@ def _postgres_findings(config: Config) -> Iterator[Finding]:
         yield Finding("history", "ok", f"{place}: version {found}")
 
 
-def _history_version(path: Path) -> Finding:
+def _history_version(path: Path) -> Iterator[Finding]:
+    """Yield the version of a history in SQLite; what prevents a start is among the settings."""
     latest = len(schema.MIGRATIONS)
-    if not path.exists():
-        return Finding("history", "ok", f"{path}: not made yet")
     try:
-        with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True) as connection:
-            connection.isolation_level = None
-            schema.check(connection)
-            found = schema.pragma(connection, "user_version")
-        connection.close()
-    except (sqlite3.Error, ConfigError) as error:
-        remedy = "move it away, or restore a backup"
-        return Finding("history", "problem", f"{path}: {error}", remedy)
-    if found < latest:
+        found = history_version(path)
+    except ConfigError:
+        return
+    if found is None:
+        message = "cannot be read now" if path.exists() else "not made yet"
+        yield Finding("history", "ok", f"{path}: {message}")
+    elif found < latest:
         message = f"{path}: version {found} of {latest}, migrated at the next start"
-        return Finding("history", "warning", message, "`looptrap backup FILE` before you upgrade")
-    return Finding("history", "ok", f"{path}: version {found}")
+        yield Finding("history", "warning", message, "`looptrap backup FILE` before you upgrade")
+    else:
+        yield Finding("history", "ok", f"{path}: version {found}")
 
 
 # Ports

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,9 @@ FILTERS = (
     "state", "caller", "project", "session", "rule", "model", "since", "until", "label", "q",
     "order",
 )  # fmt: skip
+
+_STAGE = re.compile(r"stage (\d+)")
+"""A step at which an incident reached so many times its threshold."""
 
 ACTIONS = frozenset(action.value for action in Action)
 
@@ -350,7 +354,8 @@ def _detail_lines(incident: IncidentView, now: datetime) -> Iterator[str]:
         by = f" by {step['rule']}" if step["rule"] else ""
         count = f" at {step['count']:,}" if step["count"] else ""
         would = "would " if _is_shadow(incident) and step["what"] in ACTIONS else ""
-        yield escaped(f"  {format_time(step['time'])}  {would}{step['what']}{by}{count}")
+        what = _STAGE.sub(r"reached \1 times its threshold", step["what"])
+        yield escaped(f"  {format_time(step['time'])}  {would}{what}{by}{count}")
     if incident["notes"]:
         yield "Notes"
         for note in incident["notes"]:
@@ -370,7 +375,7 @@ def _facts(incident: IncidentView, now: datetime) -> Iterator[tuple[str, str]]:
         if moment := incident[then]:
             yield name, f"{format_time(moment)}, {format_age(moment, now)}"
     stage, refused = incident["stage"], incident["refused"]
-    above = f", more than {stage} times its threshold" if stage else ""
+    above = f", at least {stage} times its threshold" if stage else ""
     yield "hits", f"{incident['hits']:,}{above}"
     acted = "would have acted on" if _is_shadow(incident) else "acted on"
     yield "calls", f"{incident['calls']:,} that a rule {acted}, {refused:,} of them refused"
@@ -391,7 +396,8 @@ def _facts(incident: IncidentView, now: datetime) -> Iterator[tuple[str, str]]:
     if incident["cooldown_until"]:
         yield "refused", f"until {format_time(incident['cooldown_until'])}"
     if incident["acknowledged"]:
-        yield "acknowledged", f"since {format_time(incident['acknowledged']['time'])}"
+        seen = incident["acknowledged"]
+        yield "acknowledged", f"by {seen['by']}, {format_time(seen['time'])}"
     yield "label", incident["label"]
     if len(incident["instances"]) > 1:
         yield "seen by", f"{len(incident['instances'])} instances"

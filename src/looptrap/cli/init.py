@@ -24,15 +24,21 @@ STRICTNESS = {
 ALERTS = ("none", "slack", "webhook", "apprise")
 
 
-class ProviderName(click.types.StringParamType):
-    """The name of a well-known provider; these are imported only when they are needed."""
+class ProviderNames(click.ParamType[tuple[str, ...]]):
+    """Names of well-known providers; these are imported only when they are needed."""
 
     name = "provider"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value not in provider_names():
-            self.fail(f"{value!r} is none of {', '.join(provider_names())}", param, ctx)
-        return value
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        names = read_names(value)
+        if not names:
+            self.fail("is empty", param, ctx)
+        for name in names:
+            if name not in provider_names():
+                self.fail(f"{name!r} is none of {', '.join(provider_names())}", param, ctx)
+        return names
 
     def shell_complete(
         self,
@@ -41,6 +47,11 @@ class ProviderName(click.types.StringParamType):
         incomplete: str,
     ) -> list[CompletionItem]:
         return [CompletionItem(one) for one in provider_names() if one.startswith(incomplete)]
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """Return the names in a text, each once, with commas or spaces between them."""
+    return tuple(dict.fromkeys(text.lower().replace(",", " ").split()))
 
 
 def provider_names() -> tuple[str, ...]:
@@ -55,23 +66,23 @@ def provider_names() -> tuple[str, ...]:
     "--provider",
     "providers",
     metavar="NAME",
-    type=ProviderName(),
+    type=ProviderNames(),
     multiple=True,
     help="A provider that calls go to: openai, azure, vllm, …; may be repeated.",
 )
 @click.option(
     "--strictness",
-    type=click.Choice([*STRICTNESS]),
+    type=click.Choice([*STRICTNESS], case_sensitive=False),
     help="What happens to a loop: an error, a final message, a warning, or only a report.",
 )
-@click.option("--alert", type=click.Choice(ALERTS), help="Who gets alerts.")
+@click.option("--alert", type=click.Choice(ALERTS, case_sensitive=False), help="Who gets alerts.")
 @click.option("--yes", is_flag=True, help="Ask nothing: defaults for what no flag says.")
 @click.option(
     "--output", metavar="FILE", default=DEFAULT_FILE, help="The file to write.  [looptrap.toml]"
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def init(
-    providers: Sequence[str],
+    providers: Sequence[tuple[str, ...]],
     strictness: str | None,
     alert: str | None,
     yes: bool,
@@ -91,13 +102,16 @@ def init(
     from looptrap.cli.starter_file import Answers, next_steps, toml_of
 
     path = Path(output)
+    if not output or path.is_dir():
+        raise ConfigError([Problem("--output", f"is {output!r}, must be the path of a file")])
     asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
     if path.exists() and not force:
         if not asks:
             raise ConfigError([Problem(output, "exists: --force replaces it")])
         click.confirm(f"{output} exists. Replace it?", abort=True)
     answers = Answers(
-        tuple(dict.fromkeys(providers)) or (_ask_providers() if asks else ("openai", "anthropic")),
+        tuple(dict.fromkeys(name for names in providers for name in names))
+        or (_ask_providers() if asks else ("openai", "anthropic")),
         strictness or (_ask_strictness() if asks else "block"),
         alert or (_ask_alert() if asks else "none"),
     )
@@ -118,7 +132,7 @@ def _ask_providers() -> tuple[str, ...]:
     click.echo("(google is Gemini in the dialect of OpenAI)")
 
     def read(text: str) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(text.replace(",", " ").split()))
+        names = read_names(text)
         unknown = [name for name in names if name not in provider_names()]
         if unknown or not names:
             raise click.UsageError(f"not in the list: {', '.join(unknown) or 'nothing'}")
@@ -133,11 +147,15 @@ def _ask_strictness() -> str:
     for name, meaning in STRICTNESS.items():
         click.echo(f"  {name.ljust(8)}{meaning}")
     chosen: str = click.prompt(
-        "Strictness", default="block", type=click.Choice([*STRICTNESS]), show_choices=False
+        "Strictness",
+        default="block",
+        type=click.Choice([*STRICTNESS], case_sensitive=False),
+        show_choices=False,
     )
     return chosen
 
 
 def _ask_alert() -> str:
-    chosen: str = click.prompt("Who gets alerts?", default="none", type=click.Choice(ALERTS))
+    kind = click.Choice(ALERTS, case_sensitive=False)
+    chosen: str = click.prompt("Who gets alerts?", default="none", type=kind)
     return chosen

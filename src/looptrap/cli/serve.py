@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from looptrap.cli.config import config_option, preset_option
+from looptrap.cli.config import config_option, preset_option, unread_file_warnings
 from looptrap.cli.output import default_place, print_warnings
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def serve(file: str | None, flags: dict[str, Any]) -> None:
 
         start = check_start(config, os.environ)
         start.raise_problems()
-        print_warnings([*config.warnings, *start.warnings])
+        print_warnings([*unread_file_warnings(file), *config.warnings, *start.warnings])
         import uvloop
 
         from looptrap.cli.lifecycle import serve_alone, serve_workers

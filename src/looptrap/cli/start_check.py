@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from looptrap.admin.operator import configured_access
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY
 from looptrap.config.provider import ProviderSettings
+from looptrap.database import sqlite_schema
 from looptrap.database.place import is_postgres, shown_place
+from looptrap.database.sqlite import describe_error
 from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.gateway.auth import check_exposure, check_token
 from looptrap.gateway.jwt_claims import ClaimsReader
@@ -75,6 +79,7 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
         attempt(find_valkey_program)
     found.problems += path_problems(config, env)
     found.problems += _placeholder_problems(config)
+    attempt(lambda: _check_history(config))
     attempt(read_keys)
     attempt(lambda: found.warnings.extend(_database_warnings(config)))
     found.warnings += _key_warnings(config, env, has_keys=bool(found.keys))
@@ -99,6 +104,32 @@ def _check_tokens(config: Config, env: Mapping[str, str]) -> None:
             problems += error.problems
     if problems:
         raise ConfigError(problems)
+
+
+def _check_history(config: Config) -> None:
+    """Raise ConfigError for a SQLite history of another program or a later version."""
+    if config.history and not is_postgres(config.history):
+        history_version(Path(config.history))
+
+
+def history_version(path: Path) -> int | None:
+    """Return the version of a history in SQLite, without changing it; None where none is found.
+
+    Raises ConfigError for one of another program or a later version.
+    """
+    if not path.is_file():
+        return None
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.isolation_level = None
+            sqlite_schema.check(connection)
+            return sqlite_schema.pragma(connection, "user_version")
+    except (ConfigError, sqlite3.DatabaseError) as error:
+        if isinstance(error, sqlite3.OperationalError):
+            return None  # in use, or not to be read: that is said elsewhere
+        problem = Problem("history", f"{path.absolute()}: {describe_error(error)}")
+        raise ConfigError([problem]) from None
 
 
 def _database_warnings(config: Config) -> Iterator[str]:

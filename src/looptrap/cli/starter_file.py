@@ -52,6 +52,14 @@ EXAMPLE_VALUES = {
 }
 
 
+CLIENT_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "gemini": "GOOGLE_GEMINI_BASE_URL"}
+"""Where clients of these providers read the gateway's address; all others speak OpenAI's API."""
+
+
+AGENTS = {"anthropic": "claude", "openai": "codex", "gemini": "gemini"}
+"""A program for `looptrap setup`, by the provider that its calls go to."""
+
+
 class Answers(NamedTuple):
     """The answers to the three questions."""
 
@@ -160,9 +168,12 @@ def next_steps(answers: Answers, file: str) -> Iterator[str]:
         yield "\n".join(["Set your provider keys, if callers are to use gateway keys:", *exports])
     yield f"See whether all is well:\n   looptrap doctor --config {file}"
     yield f"Start the gateway:\n   looptrap serve --config {file}"
-    yield (
-        "Point a client at it:\n"
-        "   looptrap setup claude --write, or codex, cursor, …\n"
-        "   OPENAI_BASE_URL=http://127.0.0.1:4100/v1\n"
-        "   ANTHROPIC_BASE_URL=http://127.0.0.1:4100"
-    )
+    agent = next((AGENTS[name] for name in AGENTS if name in answers.providers), "opencode")
+    others = "or codex, cursor, …" if agent == "claude" else "or cursor, aider, …"
+    clients = ["Point a client at it:", f"   looptrap setup {agent} --write, {others}"]
+    if any(name not in CLIENT_VARIABLES for name in answers.providers):
+        clients.append("   OPENAI_BASE_URL=http://127.0.0.1:4100/v1")
+    for name, variable in CLIENT_VARIABLES.items():
+        if name in answers.providers:
+            clients.append(f"   {variable}=http://127.0.0.1:4100")
+    yield "\n".join(clients)

@@ -26,6 +26,9 @@ def find_problems(config: Config) -> Iterator[Problem]:
             f"is {quoted(config.capture)} and has no folder to write to: set gateway.capture_dir"
             " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
         )
+    if config.gateway.listen == config.gateway.admin and config.gateway.listen.port != 0:
+        message = "is the address of gateway.listen, must be one of its own"
+        yield Problem("gateway.admin", message)
     yield from _operator_problems(config.gateway)
     yield from _claim_problems(config.gateway)
     yield from _route_problems(config)
@@ -63,16 +66,22 @@ def find_warnings(config: Config, now: datetime) -> Iterator[str]:
                 yield f'gateway.{name}: has no effect, gateway.jwt is "off"'
     for place, names in _descriptors(config):
         yield from claim_warnings(names, place, trust)
-    policies = config.policies
-    is_imported = any("fairvisor" in one.compat for one in policies)
-    if config.preset is None and not is_imported and (missing := _unwatched(policies)):
-        yield (
-            f"policies: replace the default rules, {len(missing)} of which look for loops that"
-            ' these do not; to change one rule and keep the others, write [rules."name"]'
-        )
+    if sentence := rules_replaced(config):
+        yield f"policies: {sentence}"
     for i, switch in enumerate(config.kill_switches):
         if switch.expires is not None and switch.expires <= now:
             yield f"kill_switches[{i}]: expired at {switch.expires.isoformat()}, refuses nothing"
+
+
+def rules_replaced(config: Config) -> str:
+    """Say that own policies replace default rules that watch more; empty if they do not."""
+    is_imported = any("fairvisor" in one.compat for one in config.policies)
+    if config.preset is not None or is_imported or not (missing := _unwatched(config.policies)):
+        return ""
+    return (
+        f"replace the default rules, {len(missing)} of which look for loops that"
+        ' these do not; to change one rule and keep the others, write [rules."name"]'
+    )
 
 
 def _unwatched(policies: Iterable[Policy]) -> list[str]:

@@ -95,7 +95,9 @@ def of_project(project: Project) -> str:
         if (value := getattr(project, name)) is not None
     ]
     rules = f", with its own {listed(own, 'and')}" if own else ""
-    return f"{project.name}: detection is {project.detection}{rules}"
+    keys = listed([escaped(key) for key in project.keys], "and")
+    whose = f" (key{'s'[: len(project.keys) > 1]} {keys})" if keys else ""
+    return f"{project.name}{whose}: detection is {project.detection}{rules}"
 
 
 def of_kill_switch(switch: KillSwitch) -> str:

@@ -33,8 +33,16 @@ def session_of(headers: Mapping[bytes, bytes], names: Sequence[bytes]) -> str:
     """
     for name in names:
         if name in headers:
-            return headers[name].decode("latin-1")
+            return _text(headers[name])
     return session_in_headers(headers) if names else ""
+
+
+def _text(value: bytes) -> str:
+    """Decode a name as clients send it: UTF-8, else Latin-1, in which every byte is a character."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def is_retry(headers: Mapping[bytes, bytes]) -> bool:

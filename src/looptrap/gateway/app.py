@@ -282,7 +282,8 @@ def listen_error(setting: str, address: Address, error: OSError) -> ConfigError:
     """Return the mistake of an address at which nothing can listen, and what to do about it."""
     message = f"cannot listen at {address}: {os_error_text(error)}"
     if error.errno == EADDRINUSE:
-        message += f"; another Looptrap may run there: stop it, or set another --{setting}"
+        message += ": perhaps by another Looptrap (`ss -ltnp` says by whom): stop it, or set"
+        message += f" another --{setting}"
     return ConfigError([Problem(f"gateway.{setting}", message)])
 
 

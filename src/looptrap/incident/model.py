@@ -405,7 +405,8 @@ def merge_parts(parts: Sequence[Incident]) -> Incident:
         request_id=latest.request_id,
         count=max(part.count for part in parts),
         stage=max(part.stage for part in parts),
-        before=max(part.before for part in parts),
+        # Others that join later take the calls of the first for calls before theirs.
+        before=min((part.opened, part.before) for part in parts)[1],
         **{name: sum(getattr(part, name) for part in parts) for name in SUMMED_FIELDS},
         steps=_all_steps(parts, is_closed),
         fingerprints=list(dict.fromkeys(reversed(fingerprints)))[::-1],  # each at its last position

@@ -8,6 +8,8 @@ from tests.incident.alert.delivering import event
 
 from looptrap.incident.alert.message import (
     event_facts,
+    event_paragraph,
+    one_line,
     plain_message,
     slack_body,
     timestamp,
@@ -20,6 +22,7 @@ from looptrap.incident.event import (
     with_link,
 )
 from looptrap.incident.model import Annotation, Incident
+from looptrap.policy.verdict import ADVICE
 
 
 def test_a_webhook_gets_the_documented_json():
@@ -46,6 +49,30 @@ def test_an_event_that_was_kept_as_json_gives_the_same_bytes(data):
 )
 def test_times_are_told_in_utc_to_the_millisecond(time, told):
     assert timestamp(time) == told
+
+
+def test_people_are_told_what_was_done_and_not_what_the_agent_is_advised():
+    message = (
+        "Blocked (recursive_loop_detected): the same, 5 times. Refused for another 30 seconds."
+    )
+    one = event(data={"message": f"{message} {ADVICE}"})
+    assert [*event_paragraph(one)] == [message]
+    assert msgspec.json.decode(webhook_body(one))["data"]["message"].endswith(ADVICE)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("x" * 10, "x" * 10, id="short"),
+        pytest.param("x" * 11, "x" * 9 + "…", id="long"),
+        pytest.param("xxxxxxxxx yyyy", "xxxxxxxxx…", id="with a space where it is cut"),
+        pytest.param("xxxxxxxxxx yyyy", "x" * 9 + "…", id="with a space just behind it"),
+        pytest.param("  xxxxxxxxxx \n", "x" * 10, id="with space around it"),
+        pytest.param("x  y", "x y", id="with much space in it"),
+    ],
+)
+def test_a_text_that_is_cut_says_so(text, shown):
+    assert one_line(text, 10) == shown
 
 
 def test_people_are_told_the_most_telling_first():

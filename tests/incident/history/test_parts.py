@@ -43,8 +43,8 @@ SUMMED = [
     "calls", "refused", "input_tokens", "output_tokens", "answered", "cost", "priced",
     "refused_tokens", "estimate", "estimated",
 ]  # fmt: skip
-HIGHEST = ["count", "stage", "before"]
-COUNTED = SUMMED + HIGHEST
+HIGHEST = ["count", "stage"]
+COUNTED = [*SUMMED, *HIGHEST, "before"]
 
 
 @given(data=st.data(), parts=seen())
@@ -63,6 +63,13 @@ def test_what_all_saw_is_added_up(parts):
     assert whole.last == max(part.last for part in parts)
     assert set(whole.fingerprints) == {one for part in parts for one in part.fingerprints}
     assert whole.paid == whole.before + sum(part.calls - part.refused for part in parts)
+
+
+def test_calls_that_another_instance_saw_are_not_counted_twice():
+    first = incident(instance="a", opened=NOON, calls=2, before=5, count=7, refused=0)
+    joined = incident(instance="b", opened=NOON + 1, calls=1, before=7, count=8, refused=1)
+    whole = merge_parts([joined, first])
+    assert (whole.hits, whole.paid, whole.refused) == (8, 7, 1)
 
 
 @given(parts=seen())

@@ -53,19 +53,20 @@ class CircuitWatch:
     def on_head(self, relay: Relay, status: int, headers: HeaderFields) -> None:
         """Take the head of an answer that is an error, or that is a watched provider's."""
         provider, failure, reason = relay.provider, None, ""
+        has_operator_key = relay.context.identity.uses_operator_key
         if status >= 500:
             failure = classify_answer(status, headers, b"", relay.now())
             if failure is not None and failure.trips == "provider":
                 reason = f"status {status}"
         elif status >= 400:
             failure = Failure("permanent", f"http_{status}")
-            if relay.context.identity.uses_operator_key:
+            if has_operator_key:
                 reason = refused_key(provider, status)
         self._settle(relay, failure)
         if reason:
-            self._upstreams.failed(provider, reason)
+            self._upstreams.failed(provider, reason, is_of_key=status < 500)
         else:
-            self._upstreams.answered(provider)
+            self._upstreams.answered(provider, has_operator_key=has_operator_key)
 
     def on_error(self, relay: Relay, error: UpstreamError) -> None:
         """Take that there is no answer, or no more of it."""

@@ -27,6 +27,8 @@ class FailureRun(msgspec.Struct, gc=False):
     reason: str = ""
     """Of the latest failure, in words."""
     count: int = 0
+    is_of_key: bool = False
+    """Whether the latest failure is that of the operator's key."""
 
 
 class _LogState(msgspec.Struct, gc=False):
@@ -46,11 +48,11 @@ class ProviderHealth:
         self._runs: dict[str, FailureRun] = {}
         self._log_states: dict[str, _LogState] = {}
 
-    def failed(self, provider: str, reason: str) -> None:
+    def failed(self, provider: str, reason: str, *, is_of_key: bool = False) -> None:
         """Take a failed call; log it, or once a minute how many there were."""
         now = self._clock()
         run = self._runs.setdefault(provider, FailureRun(now))
-        run.latest, run.reason = now, reason
+        run.latest, run.reason, run.is_of_key = now, reason, is_of_key
         run.count += 1
         state = self._log_states.setdefault(provider, _LogState())
         state.unreported += 1
@@ -64,17 +66,21 @@ class ProviderHealth:
             log.warning("%s fails: %s, the latest: %s", provider, calls, reason)
         state.failed_at, state.unreported = now, 0
 
-    def answered(self, provider: str) -> None:
-        """Take an answer: the provider works."""
-        run = self._runs.pop(provider, None)
+    def answered(self, provider: str, *, has_operator_key: bool) -> bool:
+        """Take an answer; return whether the provider works, for callers without a key too."""
+        run = self._runs.get(provider)
         if run is None:
-            return
+            return True
+        if run.is_of_key and not has_operator_key:
+            return False  # to a caller's own key
+        del self._runs[provider]
         now, state = self._clock(), self._log_states[provider]
         state.unreported = 0
         if run.count > 1 and now - state.recovered_at >= LOG_INTERVAL_S:
             state.recovered_at = now
             calls, seconds = f"{run.count:,} failed calls", now - run.since
             log.warning("%s answers again, after %s in %.0f s", provider, calls, seconds)
+        return True
 
     def failing(self) -> Iterator[tuple[str, FailureRun]]:
         """Yield the providers that fail now."""

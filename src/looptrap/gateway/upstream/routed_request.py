@@ -102,8 +102,11 @@ class RoutedRequest:
         """Pass a good answer on."""
         self._schedule.succeeded(self._upstreams.clock())
         self._settle_circuits()
-        if self._upstreams.watched and self._candidate is not None:
-            self._upstreams.answered(self._candidate.provider)
+        candidate = self._candidate
+        if self._upstreams.watched and candidate is not None:
+            self._upstreams.answered(
+                candidate.provider, has_operator_key=candidate.has_operator_key
+            )
         self._pass_on()
 
     def failed(self, failure: Failure) -> None:
@@ -193,13 +196,13 @@ class RoutedRequest:
         if candidate is None:
             return
         status = int(failure.reason.removeprefix("http_")) if _has_status(failure) else 0
-        reason = ""
+        reason, is_of_key = "", False
         if failure.trips == "provider":
             reason = f"status {status}" if status else failure.message or failure.reason
         elif candidate.has_operator_key:
-            reason = refused_key(candidate.provider, status)
+            reason, is_of_key = refused_key(candidate.provider, status), True
         if reason:
-            self._upstreams.failed(candidate.provider, reason)
+            self._upstreams.failed(candidate.provider, reason, is_of_key=is_of_key)
 
     def _settle_circuits(self) -> None:
         self._upstreams.settled(self._permit, self._schedule.take_changes())

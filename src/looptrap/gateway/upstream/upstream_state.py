@@ -137,15 +137,15 @@ class UpstreamState:
 
     # Providers
 
-    def failed(self, provider: Provider, reason: str) -> None:
-        """Take a call that failed by a provider's fault; `reason` is for people."""
+    def failed(self, provider: Provider, reason: str, *, is_of_key: bool = False) -> None:
+        """Take a call that failed by a fault of a provider or its key; `reason` is for people."""
         self.watched.add(provider.circuit)
-        self.health.failed(provider.circuit, reason)
+        self.health.failed(provider.circuit, reason, is_of_key=is_of_key)
 
-    def answered(self, provider: Provider) -> None:
+    def answered(self, provider: Provider, *, has_operator_key: bool) -> None:
         """Take an answer of a watched provider."""
-        self.health.answered(provider.circuit)
-        if self.breakers.is_quiet(CircuitKey(provider.circuit), self.clock()):
+        works = self.health.answered(provider.circuit, has_operator_key=has_operator_key)
+        if works and self.breakers.is_quiet(CircuitKey(provider.circuit), self.clock()):
             self.watched.discard(provider.circuit)
 
     def changed_at(self, circuit: str) -> float:

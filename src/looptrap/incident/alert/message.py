@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from looptrap.incident.model import AlertEvent
+from looptrap.policy.verdict import ADVICE
 from looptrap.schema.wording import escaped
 from looptrap.usage.savings import describe_savings, format_usd
 
@@ -99,9 +100,9 @@ def headline(event: AlertEvent) -> str:
 
 
 def event_text(event: AlertEvent) -> str:
-    """Return the event's message or explanation, if it has one."""
+    """Return the event's message or explanation, if it has one, without advice for agents."""
     text = event.data.get("message") or event.data.get("explanation") or ""
-    return one_line(text) if isinstance(text, str) else ""
+    return one_line(text.removesuffix(ADVICE)) if isinstance(text, str) else ""
 
 
 def summary_text(event: AlertEvent) -> str:
@@ -182,8 +183,10 @@ def plain_message(event: AlertEvent) -> tuple[str, str, NotifyType]:
 
 def one_line(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
     """Return a text on one line, cut to `max_chars`, without invisible characters."""
+    text = text.strip()
     line = escaped(" ".join(text[: max_chars + 1].split()))
-    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
+    is_whole = len(line) <= max_chars and len(text) <= max_chars + 1
+    return line if is_whole else line[: max_chars - 1] + "…"
 
 
 def _label(name: str) -> str:

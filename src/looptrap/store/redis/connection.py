@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -139,7 +140,10 @@ async def connect(
             place = address.host, address.port
             await loop.create_connection(lambda: connection, *place, ssl=context)
     except OSError as error:
-        raise StoreError(f"cannot connect: {error.strerror or error}") from error
+        reason = error.strerror
+        if error.errno and error.errno > 0 and not isinstance(error, ssl.SSLError):
+            reason = os.strerror(error.errno)  # without the words that asyncio puts around it
+        raise StoreError(f"cannot connect: {reason or error}") from error
     except UnicodeError as error:
         raise StoreError(f"{address.host!r} is not the name of a host") from error
     try:

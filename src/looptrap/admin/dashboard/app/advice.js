@@ -40,7 +40,7 @@ function adviseContained({ acknowledged, refused, stage }) {
       why: `${count(refused)} calls were refused, and it goes on. They cost nothing, but the agent does not give up. A kill switch answers with a status that ends most agents.`,
     };
   }
-  if (acknowledged) return nothing("Leave it refused", "Its calls are refused and cost nothing, and somebody takes care of it.");
+  if (acknowledged) return nothing("Leave it refused", `Its calls are refused and cost nothing, and ${acknowledged.by} takes care of it.`);
   return {
     action: "acknowledge",
     title: "Leave it refused, and find the cause",

@@ -1,7 +1,7 @@
 // Time ranges that end now, and their steps.
 
 import { useEffect, useState } from "./html.js";
-import { now } from "./time.js";
+import { iso, now } from "./time.js";
 
 const SLIDE_MS = 30_000;
 
@@ -18,6 +18,14 @@ export const RANGES = [
 /** The start of a range that ends at a time in ms, at a whole step. */
 export function startOf({ seconds, step }, end) {
   return (Math.floor(end / 1000 / step) * step + step - seconds) * 1000;
+}
+
+const UNITS = { m: 60, h: 3_600, d: 86_400 };
+
+/** Return when a range of a name such as "24h" begins that ends at a time in ms, to the minute; empty for no such name. */
+export function beginOf(name, end = now()) {
+  const [, number, unit] = /^(\d+)([mhd])$/.exec(name ?? "") ?? [];
+  return unit ? iso(Math.floor(end / 60_000 - (number * UNITS[unit]) / 60) * 60_000) : "";
 }
 
 /** The start of a range that ends now, updated every half minute. */

@@ -8,7 +8,7 @@ import { linkTo } from "../pages.js";
 import { Segments } from "../part/segments.js";
 import { Empty, Loaded } from "../part/state.js";
 import { RangeFields } from "../part/time_range.js";
-import { useSince } from "../range.js";
+import { beginOf, useSince } from "../range.js";
 import { refine } from "../router.js";
 import { status } from "../status.js";
 import { brief, iso, now } from "../time.js";
@@ -43,7 +43,7 @@ export default function Callers({ query }) {
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Callers and sessions</h1>
-      ${!isOfBudgets && html`<${Segments} label="Time range" choices=${[...RANGES, CUSTOM]} current=${range.name} to=${(name) => keep(name === CUSTOM.name ? { range: name } : { range: name, since: "", until: "" })} />`}
+      ${!isOfBudgets && html`<${Segments} label="Time range" choices=${[...RANGES, CUSTOM]} current=${range.name} to=${(name) => keep(name === CUSTOM.name ? { range: name, since: query.since || beginOf(range.name) } : { range: name, since: "", until: "" })} />`}
     </div>
     <div class="toolbar">
       <${Segments} label="Group by" choices=${VIEWS} current=${isOfBudgets ? "budgets" : byOf(query)} to=${(name) => keep({ by: name })} />
@@ -97,7 +97,7 @@ function orderOf({ order }) {
 
 function None({ range }) {
   const listen = useObserved(status)?.listen;
-  return html`<${Empty} isCalm title=${`There were no calls in the ${range.words}.`}>${listen ? html`The gateway listens at <code>${listen}</code>.` : ""}<//>`;
+  return html`<${Empty} isCalm title=${`There were no calls${range.name === CUSTOM.name ? ` ${range.words}` : ` in the ${range.words}`}.`}>${listen ? html`The gateway listens at <code>${listen}</code>.` : ""}<//>`;
 }
 
 /** The range in the address: one of RANGES, or from one time, or to one, or both. */
@@ -108,7 +108,7 @@ function useRange({ range, since, until }) {
     const end = to || now();
     const begin = from || end - DAY_MS;
     const step = stepOf((end - begin) / 1000, (now() - begin) / 1000);
-    const words = to ? `time from ${brief(begin)} to ${brief(end)}` : `time since ${brief(begin)}`;
+    const words = to ? `from ${brief(begin)} to ${brief(end)}` : `since ${brief(begin)}`;
     return { name: CUSTOM.name, words, seconds: (end - begin) / 1000, step, since: begin, until: to || undefined };
   }, [range, since, until]);
 }

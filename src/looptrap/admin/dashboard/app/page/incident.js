@@ -25,6 +25,7 @@ import { Suggestion } from "./incident/suggestion.js";
 import { Timeline } from "./incident/timeline.js";
 
 const REFRESH_MS = 1_000;
+const SOON_MS = 5_000;
 
 export default function IncidentPage({ id, query }) {
   const loaded = useLoaded(`incidents/${encodeURIComponent(id)}`);
@@ -74,14 +75,14 @@ function Head({ incident }) {
     <div class="page-head incident-head">
       <p class="crumb quiet"><a href=${linkTo("incidents")}>Incidents</a> <span aria-hidden="true">/</span> <code>${incident.id}</code></p>
       <h1 tabIndex="-1">${headline(incident)}</h1>
-      <p class="badges"><${ActionBadge} incident=${incident} /><${StateBadges} incident=${incident} /><${Cooldown} until=${incident.cooldown_until} /></p>
+      <p class="badges"><${ActionBadge} incident=${incident} /><${StateBadges} incident=${incident} isNamed /><${Cooldown} until=${incident.cooldown_until} /></p>
     </div>
     <dl class="details">
       <${Fact} name="Caller" value=${incident.caller} link=${callerPage(incident.caller)} />
       <${Fact} name="Project" value=${incident.project} link=${linkTo("incidents", { state: "all", project: incident.project })} />
       <${Fact} name="Session" value=${incident.session} link=${sessionPage(incident.caller, incident.session)} />
       <${Fact} name="Agent" value=${incident.agent} />
-      <${Fact} name="Model" value=${incident.model} link=${linkTo("incidents", { state: "all", q: incident.model })} />
+      <${Fact} name="Model" value=${incident.model} link=${linkTo("incidents", { state: "all", model: incident.model })} />
       <${Fact} name="Provider" value=${incident.provider} />
       <div><dt>Calls</dt><dd>${count(incident.paid)} paid, ${count(incident.refused)} refused</dd></div>
       <div><dt>Seen</dt><dd>${lasted >= 1 ? `for ${span(lasted)}, since ` : ""}<${Moment} at=${incident.opened} isExact /></dd></div>
@@ -103,5 +104,5 @@ function Fact({ name, value, link }) {
 function Cooldown({ until }) {
   const from = useObserved(clock);
   if (!until || Date.parse(until) <= from) return null;
-  return html`<span class="badge plain" title=${exact(until)}>cooldown ends ${relative(until, from)}</span>`;
+  return html`<span class="badge plain" title=${exact(until)}>cooldown ends ${Date.parse(until) - from < SOON_MS ? "now" : relative(until, from)}</span>`;
 }

@@ -17,13 +17,13 @@ export function VerdictBadge({ call }) {
   return html`<${Badge} tone=${callTone(call)}>${decided(call)}<//>`;
 }
 
-/** Whether an incident is open, and its annotations. */
-export function StateBadges({ incident }) {
+/** Whether an incident is open, and its annotations; with `isNamed`, by whom it was acknowledged. */
+export function StateBadges({ incident, isNamed = false }) {
   return html`
     <span class="badges">
       <${Badge} tone=${isLeaking(incident) ? "open" : "plain"}>${incident.state}<//>
       ${incident.is_demo && html`<${Badge} tone="shadow">demo<//>`}
-      ${incident.acknowledged && html`<${Badge}>acknowledged<//>`}
+      ${incident.acknowledged && html`<${Badge}>acknowledged${isNamed && ` by ${incident.acknowledged.by}`}<//>`}
       ${incident.label === "false_alarm" && html`<${Badge} tone="shadow">false alarm<//>`}
       ${incident.label === "confirmed" && html`<${Badge}>confirmed<//>`}
     </span>

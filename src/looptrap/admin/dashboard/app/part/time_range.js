@@ -1,6 +1,7 @@
 // A period: one of a few that end now, or from and until times that the viewer enters.
 
 import { html } from "../html.js";
+import { beginOf } from "../range.js";
 import { refine } from "../router.js";
 import { iso } from "../time.js";
 
@@ -29,6 +30,14 @@ export function fromInput(text) {
   return Number.isNaN(at.getTime()) ? "" : iso(at.getTime());
 }
 
+/** Both ends of a period once one was entered; the other is dropped where it would be on the wrong side. */
+export function ends(query, name, time) {
+  const { since = "", until = "" } = { ...query, [name]: time };
+  const isReversed = Boolean(since && until) && Date.parse(since) >= Date.parse(until);
+  if (!isReversed) return { since, until };
+  return name === "since" ? { since, until: "" } : { since: "", until };
+}
+
 /**
  * Choose a period; it is kept in the address as `range`, or as `since` and `until`.
  * @param {{query: object, choices: Record<string, string>, fallback: string}} props
@@ -37,10 +46,11 @@ export function TimeRange({ query, choices, fallback }) {
   const isCustom = Boolean(query.since || query.until || query.range === CUSTOM);
   const choose = (event) => {
     const range = event.currentTarget.value;
-    refine(range === CUSTOM ? { range } : { range: range === fallback ? "" : range, since: "", until: "" });
+    // The fields begin with what is shown, to be changed from there.
+    refine(range === CUSTOM ? { range, since: beginOf(query.range ?? fallback) } : { range: range === fallback ? "" : range, since: "", until: "" });
   };
   return html`
-    <label><span>Time</span>
+    <label class="time-choice"><span>Time</span>
       <select value=${isCustom ? CUSTOM : (query.range ?? fallback)} onChange=${choose}>
         ${Object.entries({ ...choices, [CUSTOM]: "custom …" }).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}
       </select>
@@ -51,7 +61,7 @@ export function TimeRange({ query, choices, fallback }) {
 
 /** The two ends of a period, in the viewer's zone. */
 export function RangeFields({ query }) {
-  const enter = (name) => (event) => refine({ range: CUSTOM, [name]: fromInput(event.currentTarget.value) });
+  const enter = (name) => (event) => refine({ range: CUSTOM, ...ends(query, name, fromInput(event.currentTarget.value)) });
   return Object.entries({ since: "From", until: "Until" }).map(([name, label]) => html`
     <label key=${name} class="time-field"><span>${label}</span><input type="datetime-local" value=${toInput(query[name])} title=${`in ${zoneWords()}`} onChange=${enter(name)} /></label>
   `);

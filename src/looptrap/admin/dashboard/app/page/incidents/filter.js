@@ -3,24 +3,22 @@
 import { html, useEffect, useRef } from "../../html.js";
 import { Choice, Filters, Typed } from "../../part/filter.js";
 import { TimeRange } from "../../part/time_range.js";
+import { beginOf } from "../../range.js";
 import { refine } from "../../router.js";
-import { iso, now } from "../../time.js";
 
 const NAMES = ["state", "caller", "project", "session", "rule", "model", "label", "acknowledged", "q", "since", "until"];
 const EXACT = ["caller", "project", "session", "rule", "model"];
-const SECONDS = { "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000 };
 const RANGES = { "": "any time", "1h": "last hour", "24h": "last 24 h", "7d": "last 7 days", "30d": "last 30 days" };
 
 /** Return the filter of the API from the parameters of the address. */
 export function apiQuery(query) {
   const given = Object.fromEntries(NAMES.map((name) => [name, query[name]]).filter(([, value]) => value));
-  const seconds = SECONDS[query.range];
-  const since = seconds ? { since: iso(Math.floor(now() / 60_000 - seconds / 60) * 60_000) } : {};
-  return { state: "open", ...since, ...given };
+  const since = beginOf(query.range);
+  return { state: "open", ...(since && { since }), ...given };
 }
 
 export function isFiltered(query) {
-  return NAMES.some((name) => query[name] && name !== "state") || query.range in SECONDS || query.state === "closed" || query.state === "all";
+  return NAMES.some((name) => query[name] && name !== "state") || Boolean(beginOf(query.range)) || query.state === "closed" || query.state === "all";
 }
 
 /** Whether an incident from an event matches the filters. */

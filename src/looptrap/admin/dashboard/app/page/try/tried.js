@@ -6,7 +6,7 @@ import { ActionBadge, Badge } from "../../part/badge.js";
 import { Strip } from "../../part/strip.js";
 import { Opinions } from "./opinions.js";
 import { Steps } from "./steps.js";
-import { firstRefused, verdictWords } from "./verdict.js";
+import { firstRefused, isOfErrors, verdictWords } from "./verdict.js";
 
 const MOVES = { ArrowRight: 1, ArrowLeft: -1, Home: -1e6, End: 1e6 };
 
@@ -32,7 +32,7 @@ export function Tried({ tried }) {
       </p>
       ${tried.limits.length > 0 && html`<ul class="limits quiet">${tried.limits.map((one) => html`<li key=${one}>${one}</li>`)}</ul>`}
       ${strip.length > 0
-        ? html`<div class="tried-strip"><${Strip} cells=${strip} current=${cell || undefined} onChoose=${(number) => setAt(numbers[number - 1])} /></div>`
+        ? html`<div class="tried-strip"><${Strip} cells=${strip} isByError=${isOfErrors(tried)} current=${cell || undefined} onChoose=${(number) => setAt(numbers[number - 1])} /></div>`
         : html`<p class="quiet">There is no tool call and no answer, so there are no rounds to show.</p>`}
     </section>
     <div class="columns try-columns">

@@ -13,6 +13,11 @@ export function verdictWords({ verdict, at, steps }) {
   return `${capital(done({ action: verdict.action, mode: "trial" }))} at step ${at + 1} of ${steps.length}, by ${verdict.rule}.`;
 }
 
+/** Whether rounds with the same error are of one kind: where the rule that acts counts errors. */
+export function isOfErrors({ verdict, rules }) {
+  return rules.some((one) => one.rule === verdict.rule && one.signal === "same_error");
+}
+
 /** The step from which calls are refused; undefined where none is. */
 export function firstRefused(steps) {
   return steps.find((step) => isRefused(step.verdict))?.index;
