@@ -32,7 +32,7 @@ from looptrap.usage.breach import BreachQuery
 from looptrap.usage.call_log import CallLogSettings, CallRow
 from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery
 from looptrap.usage.model import UsageBatch
-from looptrap.usage.table import UsageQuery
+from looptrap.usage.table import UsageQuery, sum_up_usage
 
 NO_CALL_LOG = CallLogSettings(enabled=False)
 
@@ -297,7 +297,7 @@ class IncidentHistory:
             return _last_change(connection, settled)
 
     def sweep(self) -> bool:
-        """Drop a slice of what is expired or too large; return whether there is more."""
+        """Drop some of what is expired or too large, sum up usage; return whether there is more."""
         with self._database.write() as connection:
             if not connection.try_lock("sweep"):
                 return False  # another instance does
@@ -306,6 +306,9 @@ class IncidentHistory:
             )
             if self.is_shared:
                 drop_old_spools(connection)
+        with self._database.write() as connection:
+            if connection.try_lock("sweep"):
+                has_more |= sum_up_usage(connection, self._clock())
         return self._database.shrink(self._settings.max_size) or has_more
 
     def _postpone_audit(self, row: Row) -> bool:
