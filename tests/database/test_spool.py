@@ -68,6 +68,16 @@ def test_beyond_its_size_nothing_is_taken(tmp_path):
     spool.close()
 
 
+def test_a_record_larger_than_the_spool_waits_alone(tmp_path):
+    spool = Spool.create(tmp_path, 1000)
+    assert spool.append(b"x" * 2000) == 1
+    with pytest.raises(SpoolFullError):
+        spool.append(b"y")
+    spool.drop(1)
+    assert spool.append(b"y") == 2
+    spool.close()
+
+
 def test_many_records_are_in_several_files_and_these_go(tmp_path, monkeypatch):
     monkeypatch.setattr(spool_module, "SEGMENT_BYTES", 200)
     spool = Spool.create(tmp_path, MB)

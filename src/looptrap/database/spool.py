@@ -80,7 +80,8 @@ class Spool:
         """Add a record and return its number; raise OSError, and change nothing, if it fails."""
         with self._threads:
             length = HEADER.size + len(record)
-            if self.size + length > self._max_size:
+            # A record that is larger than all that may wait goes through when nothing else waits.
+            if self.waiting and self.size + length > self._max_size:
                 raise SpoolFullError(errno.ENOSPC, "the spool is full")
             if not self._segments or self._segments[-1].end >= SEGMENT_BYTES:
                 path = self._folder / f"{self.id}.{self._next_segment:08d}{SEGMENT_ENDING}"
