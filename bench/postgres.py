@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,33 +23,47 @@ OWNER = "postgres"
 class Postgres:
     """A server, and what it has used."""
 
-    def __init__(self, folder: Path, settings: Sequence[str]) -> None:
-        self.port = free_port()
-        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+    def __init__(
+        self,
+        folder: Path,
+        settings: Sequence[str] = (),
+        *,
+        host: str = "127.0.0.1",
+        port: int | None = None,
+        inside: Callable[[Sequence[str]], list[str]] = list,
+    ) -> None:
+        """`inside` returns the command that runs another one where the server is to be."""
+        self.port = free_port() if port is None else port
+        self.url = f"postgresql://postgres@{host}:{self.port}/postgres"
         self.process: subprocess.Popen[bytes] | None = None
         self._data = folder / "data"
         self._log = folder / "log"
-        self._programs = _programs()
-        self._as_owner = {"user": OWNER, "group": OWNER} if os.getuid() == 0 else {}
-        if self._as_owner:
+        programs = _programs()
+        as_owner = ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups"]
+        if os.getuid():
+            as_owner = []
+        else:
             shutil.chown(folder, OWNER, OWNER)
-        options = [f"unix_socket_directories={folder}", "listen_addresses=127.0.0.1", *settings]
-        self._command = [str(self._programs / "postgres"), "-D", str(self._data)]
-        self._command += ["-p", str(self.port)]
-        self._command += [text for one in options for text in ("-c", one)]
-        initdb = [self._programs / "initdb", "-D", self._data, "-U", "postgres", "-A", "trust"]
+        initdb = [str(programs / "initdb"), "-D", str(self._data), "-U", "postgres", "-A", "trust"]
         subprocess.run(
-            [*initdb, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
-            check=True, capture_output=True, timeout=PATIENCE, **self._as_owner,  # type: ignore[call-overload]
-        )  # fmt: skip
+            [*as_owner, *initdb, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
+            check=True,
+            capture_output=True,
+            timeout=PATIENCE,
+        )
+        with (self._data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet trust\n")
+        options = [f"unix_socket_directories={folder}", f"listen_addresses={host}", *settings]
+        command = [*as_owner, str(programs / "postgres"), "-D", str(self._data)]
+        command += ["-p", str(self.port), *(text for one in options for text in ("-c", one))]
+        self._command = inside(command)
 
     def start(self) -> None:
         """Run it, and wait until it answers."""
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, start_new_session=True,
-                **self._as_owner,  # type: ignore[call-overload]
-            )  # fmt: skip
+                self._command, stdout=log, stderr=log, start_new_session=True
+            )
         until = time.monotonic() + PATIENCE
         while True:
             try:

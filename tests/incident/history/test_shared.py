@@ -506,6 +506,25 @@ def test_what_has_become_larger_than_the_spool_is_written_when_the_database_is_b
     assert len(history.incidents().items) == 12
 
 
+def test_what_no_disk_takes_goes_to_the_database(start, monkeypatch):
+    history = start()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("looptrap.database.spool.Segment.append", fail)
+        history.write(spent(5))
+        assert (cost(history), history.spool.waiting) == (5, 0)
+    history.write(spent(7))
+    with monkeypatch.context() as patched:
+        patched.setattr("looptrap.database.spool.Segment.append", fail)
+        with pytest.raises(OSError, match="No space"):  # not before what waits
+            history.write(spent(9))
+    history.spool.drain()
+    assert cost(history) == 12
+
+
 def drained(writer, now):
     now[0] += 2
     writer.drain_once()

@@ -141,7 +141,14 @@ class IncidentHistory:
             self.put(*batch)
             return
         if rows := self._storable(batch, self.spool.id):
-            self.spool.append(rows)
+            try:
+                self.spool.append(rows)
+            except OSError:
+                if self.spool.waiting:
+                    raise
+                # The disk is broken, or full of other things: the database may be there.
+                with self._database.write() as connection:
+                    rows.put(connection)
 
     def put(
         self,

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
-from looptrap.database.database import Connection, Page, Row
+from looptrap.database.database import NEWEST, Connection, Page, Row
 from looptrap.database.encoding import encode_struct, without_surrogates
 from looptrap.incident.model import Incident, IncidentStep, Label, add_step, merge_parts
 from looptrap.money.price import nano
@@ -298,7 +298,7 @@ def find_groups(
     where, values = _conditions(wanted)
     names = [] if by == "all" else by.split(",")
     skipped = 0 if cursor is None else int(cursor)
-    if skipped < 0:
+    if not 0 <= skipped <= NEWEST:
         raise ValueError("the cursor is not one that a page returned")
     columns = "".join(f"p.{name}, " for name in names)
     callers = "1" if "caller" in names else "count(DISTINCT p.caller)"
@@ -353,6 +353,7 @@ def _index(connection: Connection, wanted: Mapping[str, Any], order: IncidentOrd
 
 def _parse_cursor(cursor: str, order: IncidentOrder) -> tuple[float, str]:
     value, separator, incident_id = cursor.partition("~")
-    if not separator:
+    number = float(value) if order == "newest" else int(value)
+    if not separator or not abs(number) <= NEWEST:
         raise ValueError("the cursor is not one that a page returned")
-    return float(value) if order == "newest" else int(value), incident_id
+    return number, incident_id
