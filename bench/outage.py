@@ -29,8 +29,8 @@ from bench.rig import Load, MissingPartError, Proxy
 FULL_SPOOL_MB = 1
 """The size of the spool of the gateway whose spool is full."""
 
-ALMOST_FULL = 0.8 * (FULL_SPOOL_MB << 20)
-"""Bytes from which another batch hardly fits."""
+ALMOST_FULL = (FULL_SPOOL_MB << 20) // 2
+"""Bytes from which the batch of a second hardly fits."""
 
 SETTLING_S = 1.0
 """Seconds of load in a state before it is measured."""

@@ -226,10 +226,10 @@ _ORDERS: dict[IncidentOrder, str] = {
     "saved": "coalesce(p.saved, -1)",
 }
 _GROUP_ORDERS: dict[IncidentOrder, str] = {
-    "newest": "max(p.last)",
-    "cost": "coalesce(sum(p.cost), -1)",
-    "count": "count(*)",
-    "saved": "coalesce(sum(p.saved), -1)",
+    "newest": "max(last)",
+    "cost": "coalesce(sum(cost), -1)",
+    "count": "sum(incidents)",
+    "saved": "coalesce(sum(saved), -1)",
 }
 
 MAX_SORTED_CANDIDATES = 5_000
@@ -300,15 +300,17 @@ def find_groups(
     skipped = 0 if cursor is None else int(cursor)
     if not 0 <= skipped <= NEWEST:
         raise ValueError("the cursor is not one that a page returned")
-    columns = "".join(f"p.{name}, " for name in names)
-    callers = "1" if "caller" in names else "count(DISTINCT p.caller)"
-    grouping = f"GROUP BY {', '.join(names)}" if names else ""
+    columns = "".join(f"{name}, " for name in names)
+    # By caller first: to count distinct callers, PostgreSQL would sort all incidents.
+    of_callers = ", ".join(dict.fromkeys([*names, "caller"]))
     rows = connection.execute(
-        f"SELECT {columns}count(*), count(*) FILTER (WHERE p.closed IS NULL),"
-        f" {callers}, min(p.opened), max(p.last), CAST(sum(p.hits) AS bigint),"
-        " CAST(sum(p.refused) AS bigint), CAST(sum(p.cost) AS bigint),"
-        " CAST(sum(p.saved) AS bigint)"
-        f" FROM incident p WHERE {' AND '.join(where)} {grouping} HAVING count(*) > 0"
+        f"SELECT {columns}{_sums('incidents', 'open')}, count(DISTINCT caller), min(opened),"
+        f" max(last), {_sums('hits', 'refused', 'cost', 'saved')} FROM (SELECT {of_callers},"
+        " count(*) AS incidents, count(*) FILTER (WHERE closed IS NULL) AS open,"
+        " min(opened) AS opened, max(last) AS last, sum(hits) AS hits, sum(refused) AS refused,"
+        f" sum(cost) AS cost, sum(saved) AS saved FROM incident p WHERE {' AND '.join(where)}"
+        f" GROUP BY {of_callers}) AS of_callers"
+        f" {f'GROUP BY {columns[:-2]}' if names else ''} HAVING count(*) > 0"
         f" ORDER BY {', '.join([f'{_GROUP_ORDERS[order]} DESC', *names])}"
         " LIMIT :limit OFFSET :skipped",
         {**values, "limit": limit + 1, "skipped": skipped},
@@ -319,6 +321,10 @@ def find_groups(
         for row in rows[:limit]
     ]
     return Page(found, str(skipped + limit) if len(rows) > limit else None)
+
+
+def _sums(*names: str) -> str:
+    return ", ".join(f"CAST(sum({name}) AS bigint)" for name in names)
 
 
 def cursor_of(value: float, incident_id: str) -> str:
