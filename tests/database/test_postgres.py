@@ -1,6 +1,7 @@
 """A real PostgreSQL: what is followed, who may use it, and what is refused with nothing changed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -261,6 +262,11 @@ def test_missing_rights_are_named(url, postgres):
     assert f"gives user reader_{schema} no right to SELECT in table meta" in problem(theirs)
     postgres.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader_{schema}")
     assert f"gives user reader_{schema} no right to INSERT" in problem(theirs)
+
+
+def test_a_server_that_is_too_old_is_named(url, monkeypatch):
+    monkeypatch.setattr(postgres_schema, "OLDEST_SERVER", 99)
+    assert re.search(r"is PostgreSQL \d+, must be 99 or newer", problem(url))
 
 
 def test_wrong_names_and_passwords_are_named():

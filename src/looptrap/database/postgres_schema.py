@@ -192,12 +192,18 @@ class Executor(Protocol):
 
 APPLICATION = "looptrap"
 
+OLDEST_SERVER = 14
+"""The oldest version of PostgreSQL that may be used."""
+
 
 def check(run: Executor) -> int:
     """Return the version of the tables, 0 if there are none; raise ConfigError if unusable."""
-    [(encoding, schema)] = run(
-        "SELECT current_setting('server_encoding'), current_schema()"
-    )  # fmt: skip
+    [(server, encoding, schema)] = run(
+        "SELECT current_setting('server_version_num')::int / 10000,"
+        " current_setting('server_encoding'), current_schema()"
+    )
+    if server < OLDEST_SERVER:
+        raise ConfigError(f"is PostgreSQL {server}, must be {OLDEST_SERVER} or newer")
     if encoding != "UTF8":
         raise ConfigError(f"is in the encoding {encoding}, must be UTF8")
     if schema is None:

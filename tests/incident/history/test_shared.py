@@ -212,6 +212,8 @@ class Fleet:
                 self.calls += 1
             case "drain":
                 process.spool.drain()
+            case "sum up":
+                process.sweep()
             case "killed":
                 kill(self.processes.pop(name))
             case "killed in the commit":
@@ -226,7 +228,9 @@ class Fleet:
 
 STEPS = st.tuples(
     st.sampled_from("abc"),
-    st.sampled_from(["write", "write", "drain", "killed", "killed in the commit", "restart"]),
+    st.sampled_from(
+        ["write", "write", "drain", "sum up", "killed", "killed in the commit", "restart"]
+    ),
     st.integers(1, 10**12),
 )
 
@@ -239,7 +243,10 @@ def test_sums_agree_after_any_restarts_and_crashes(postgres, tmp_path_factory, s
     def open_history(folder_name=None, *, folder=folder, **options):
         name = options.pop("folder_name", folder_name)
         history = IncidentHistory(
-            url, IncidentSettings(), spool=SpoolSettings(str(folder / name)), clock=Clock()
+            url,
+            IncidentSettings(),
+            spool=SpoolSettings(str(folder / name)),
+            clock=Clock(NOON + 7_200),
         )
         history.open()
         return history
