@@ -43,7 +43,7 @@ def incident(number: int, ids: str) -> Incident:
         fingerprint=digest, cooldown=30.0, request_id=digest, calls=1, refused=1, before=5,
         message="Blocked (recursive_loop_detected): identical request sent 6 times in 60 seconds.",
         evidence=(Evidence("conversation", "the same conversation, 6 times", 6),),
-        saved_tokens=1_000, steps=[IncidentStep(now, "block", "identical-conversation", 6, digest)],
+        steps=[IncidentStep(now, "block", "identical-conversation", 6, digest)],
         fingerprints=[digest],
     )  # fmt: skip
 

@@ -1,8 +1,9 @@
-"""Three gateways behind HAProxy, on one Valkey: what is lost, refused or counted twice in faults.
+"""Three gateways behind HAProxy, on one Valkey and one PostgreSQL: what is lost, refused or twice.
 
 python -m bench.fleet [--rate 60] [--times 6] [--json FILE]
 
-Each process has a network namespace of its own: it needs root on Linux, iproute2 and haproxy.
+Each process has a network namespace of its own: it needs root on Linux, iproute2, haproxy
+and postgresql.
 Exits with a status above 0 if a call failed while gateways were restarted one by one.
 """
 
@@ -75,13 +76,15 @@ def main() -> int:
         check_permission()
         with tempfile.TemporaryDirectory(prefix="fleet-") as folder, Fleet(Path(folder)) as fleet:
             results = uvloop.run(run(fleet, given.rate, given.times))
-            twice = len(fleet.received()) - len(set(fleet.received()))
+            recorded, received = fleet.recorded(), len(fleet.received())
+            twice = received - len(set(fleet.received()))
     except MissingPartError as error:
         print(error, file=sys.stderr)
         return 2
     print(f"{len(GATEWAYS)} gateways, {given.rate:g} honest calls a second\n")
     print(render(results))
     print(f"\ncalls that reached the provider twice: {twice}")
+    print(f"calls that reached the provider: {received}, in the history: {recorded}")
     if given.json:
         given.json.write_text(json.dumps([one.as_json() for one in results], indent=1))
     restarted = next(one for one in results if one.phase == "restarted one by one")

@@ -17,14 +17,10 @@ OUTSIDE = 1
 
 
 class Network:
-    """Namespaces by name, while the context lasts; the names given are in one network.
+    """Namespaces by name, while the context lasts; the names given are in one network."""
 
-    A server that is `guarded` can be cut off from each of the others.
-    """
-
-    def __init__(self, names: Sequence[str], guarded: str) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         self._names = names
-        self._guarded = guarded
         self._prefix = f"lt{os.getpid()}"
         self._third = os.getpid() % 256
         self.outside = self._address(OUTSIDE)
@@ -49,13 +45,16 @@ class Network:
         """Return the command that runs another one in a namespace."""
         return ["ip", "netns", "exec", self._space(name), *command]
 
-    def cut(self, name: str) -> None:
-        """Drop all that this namespace and the guarded one send to each other."""
-        self._isolate(name, True)
+    def cut(self, *names: str) -> None:
+        """Drop all that these namespaces send to each other, until it is mended."""
+        # A bridge passes nothing from one isolated port to another.
+        for name in names:
+            self._isolate(name, True)
 
-    def mend(self, name: str) -> None:
+    def mend(self, *names: str) -> None:
         """End a cut."""
-        self._isolate(name, False)
+        for name in names:
+            self._isolate(name, False)
 
     def _make(self) -> None:
         bridge = self._prefix
@@ -70,8 +69,6 @@ class Network:
             for device in ("lo", "eth0"):
                 _run("ip", "-n", space, "link", "set", device, "up")
             _run("ip", "-n", space, "address", "add", f"{self.address(name)}/24", "dev", "eth0")
-        # A bridge passes nothing from one isolated port to another.
-        self._isolate(self._guarded, True)
 
     def _remove(self) -> None:
         # Namespaces that are deleted keep their cables for a moment.
@@ -101,7 +98,7 @@ def check_permission() -> None:
         if shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
             raise MissingPartError(f"{program} is missing: apt-get install iproute2")
     try:
-        with Network(["probe"], guarded="probe"):
+        with Network(["probe"]):
             pass
     except PartFailedError as error:
         message = f"network namespaces cannot be made here, which needs root on Linux ({error})"

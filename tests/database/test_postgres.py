@@ -1,6 +1,7 @@
 """A real PostgreSQL: what is followed, who may use it, and what is refused with nothing changed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -263,6 +264,11 @@ def test_missing_rights_are_named(url, postgres):
     assert f"gives user reader_{schema} no right to INSERT" in problem(theirs)
 
 
+def test_a_server_that_is_too_old_is_named(url, monkeypatch):
+    monkeypatch.setattr(postgres_schema, "OLDEST_SERVER", 99)
+    assert re.search(r"is PostgreSQL \d+, must be 99 or newer", problem(url))
+
+
 def test_wrong_names_and_passwords_are_named():
     with postgres_server(password="secret") as server:
         PostgresDatabase(server.url(), "ours").open()
@@ -271,6 +277,42 @@ def test_wrong_names_and_passwords_are_named():
         assert "the password is wrong" in problem(server.url(user="nobody"))
         assert 'database "nowhere" does not exist' in problem(server.url(database="nowhere"))
         assert "no schema to use" in problem(server.url("nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("pasword=secret", "libpq knows no such option named pasword"),
+        ("=secret", "libpq knows no such option"),
+        ("sslmode=secure", "sslmode is none that libpq knows"),
+        ("connect_timeout=long", "connect_timeout must be a number of seconds"),
+    ],
+)
+def test_options_that_libpq_does_not_know_are_mistakes(options, message):
+    with pytest.raises(ConfigError) as caught:
+        PostgresDatabase(f"postgresql://postgres@127.0.0.1:1/x?{options}", "ours").open()
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_where_tls_is_asked_for_nothing_is_sent_without_it(postgres):
+    url = f"{postgres.url()}?sslmode=require"
+    with pytest.raises(DatabaseError, match="does not support SSL"):
+        PostgresDatabase(url, "ours").open()
+
+
+def test_names_are_kept_whatever_encoding_the_url_asks_for(open_database, url):
+    database = open_database(f"{url}&client_encoding=latin1")
+    with database.write() as connection:
+        connection.execute("INSERT INTO meta VALUES ('name', ?)", ["größer 🐘"])
+    assert database.query("SELECT value FROM meta WHERE name = 'name'") == [("größer 🐘",)]
+
+
+def test_a_scheme_in_capitals_is_one_too(url):
+    history = opened_history(url.replace("postgresql", "POSTGRESQL"))
+    history.put([incident(1)])
+    assert ids(history.incidents().items) == ["00000001"]
+    history.close()
 
 
 def test_one_that_is_away_is_no_mistake():

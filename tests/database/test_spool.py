@@ -68,6 +68,16 @@ def test_beyond_its_size_nothing_is_taken(tmp_path):
     spool.close()
 
 
+def test_a_record_larger_than_the_spool_waits_alone(tmp_path):
+    spool = Spool.create(tmp_path, 1000)
+    assert spool.append(b"x" * 2000) == 1
+    with pytest.raises(SpoolFullError):
+        spool.append(b"y")
+    spool.drop(1)
+    assert spool.append(b"y") == 2
+    spool.close()
+
+
 def test_many_records_are_in_several_files_and_these_go(tmp_path, monkeypatch):
     monkeypatch.setattr(spool_module, "SEGMENT_BYTES", 200)
     spool = Spool.create(tmp_path, MB)
@@ -146,6 +156,39 @@ def test_a_damaged_record_is_left_out(tmp_path):
     [left] = Spool.abandoned(tmp_path)
     assert [int(record) for _, record in left.first(10, MB)] == [0, 2]
     assert left.damaged == 1
+    left.close()
+
+
+@pytest.mark.parametrize("left", [0, 5, 25], ids=["emptied", "in a header", "in a record"])
+def test_after_somebody_has_cut_its_file_the_rest_goes_through(spool, left):
+    for n in range(2):
+        spool.append(b"%40d" % n)
+    [path] = spool._folder.glob("*.spool")
+    os.truncate(path, left)
+    assert spool.append(b"later") == 3
+    assert spool.first(10, MB) == [(3, b"later")]
+    spool.drop(3)
+    assert spool.first(10, MB) == []
+    assert (spool.waiting, spool.damaged) == (0, 2)
+    assert spool.append(b"again") == 4
+    assert spool.first(10, MB) == [(4, b"again")]
+
+
+def test_what_cannot_be_read_is_left_and_the_others_are_taken_over(tmp_path):
+    for name in ("aa", "bb", "cc"):
+        spool = Spool.create(tmp_path, MB)
+        spool.append(name.encode())
+        spool.close()
+    unlockable, unreadable, fine = sorted(tmp_path.glob("*.lock"))
+    unlockable.unlink()
+    unlockable.mkdir()
+    segment = next(tmp_path.glob(f"{unreadable.stem}.*.spool"))
+    segment.unlink()
+    segment.mkdir()
+    errors = []
+    [left] = Spool.abandoned(tmp_path, errors.append)
+    assert (left.id, left.waiting) == (fine.stem, 1)
+    assert {error.filename for error in errors} == {str(unlockable), str(segment)}
     left.close()
 
 

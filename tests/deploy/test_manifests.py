@@ -184,6 +184,14 @@ def test_store_and_history_may_be_elsewhere():
     assert "VALKEY_PASSWORD" not in env
 
 
+def test_only_a_history_in_the_pod_is_as_small_as_its_volume():
+    def text(some):
+        return some["ConfigMap", RELEASE]["data"]["looptrap.toml"]
+
+    assert tomllib.loads(text(ALL))["incidents"]["max_size"] == "200MB"
+    assert "incidents" not in tomllib.loads(text(EXTERNAL))
+
+
 def test_settings_of_the_values_are_a_part_of_the_file():
     more = manifests('settings=[[budgets]]\nby = ["session"]\nlimit_usd = 5')
     text = more["ConfigMap", "looptrap"]["data"]["looptrap.toml"]

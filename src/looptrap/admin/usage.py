@@ -24,7 +24,7 @@ from looptrap.incident.history import IncidentHistory
 from looptrap.incident.model import Incident, merge_parts
 from looptrap.schema import Choice, Number, Text
 from looptrap.usage.model import MINUTE_S, UsageTotals
-from looptrap.usage.table import SessionShare, UsagePoint, UsageShare
+from looptrap.usage.table import MAX_SERIES, SessionShare, UsagePoint, UsageShare
 
 DAY_S = 86_400
 
@@ -278,6 +278,7 @@ def _spending_report(
         "until": iso_time(until),
         "totals": usage_figures(books.totals(since, until, only)),
     }
+    top: list[UsageShare] | None = None
     if by == "session":
         found = books.sessions(
             since, order=order, limit=limit, only=_filter(query, SESSION_FILTERS)
@@ -286,13 +287,17 @@ def _spending_report(
         report["rows"] = [_session_row(one, now, looping[one.session]) for one in found]
     elif by is not None:
         shares = books.top(by, since, until, order=order, limit=limit, only=only)
+        if order == "cost" and limit >= MAX_SERIES:
+            top = shares
         looping = _open_incident_counts(history, lambda one: getattr(one, by))
         report["rows"] = [_share_row(one, looping[one.name]) for one in shares]
     if by is not None:
         report["by"] = by
     if step is not None:
         name = None if by == "session" else by
-        series = books.series(since, until, step, name, utc_offset=query["utc_offset"], only=only)
+        series = books.series(
+            since, until, step, name, utc_offset=query["utc_offset"], only=only, top=top
+        )
         report["step"], report["series"] = step, [_series_step(name, one) for one in series]
     return report
 

@@ -60,6 +60,12 @@ class Connection(Protocol):
     def try_lock(self, name: str) -> bool:
         """Lock a name unless another transaction has; return whether that was possible."""
 
+    def lock_shared(self, name: str) -> None:
+        """Lock a name together with others, after any transaction that has it alone."""
+
+    def lock_alone(self, name: str) -> None:
+        """Lock a name, after any transaction that has."""
+
     def size(self) -> int:
         """Return about how many bytes are in use."""
 

@@ -34,3 +34,12 @@ def without_surrogates(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [without_surrogates(one) for one in value]
     return value
+
+
+def without_nul(value: Any) -> Any:
+    """Return text without the character that PostgreSQL cannot store; also inside lists."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd") if "\0" in value else value
+    if isinstance(value, list):
+        return [without_nul(one) for one in value]
+    return value

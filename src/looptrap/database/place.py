@@ -13,7 +13,14 @@ from looptrap.schema.wording import quoted
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}):")
-_SECRETS = re.compile(r"((?:^|[?&])(?:password|sslpassword|passfile|sslkey)=)[^&]*", re.IGNORECASE)
+_SHOWN = (
+    "application_name|channel_binding|connect_timeout|dbname|gssencmode|host|hostaddr|keepalives\\w*"
+    "|options|port|service|sslcert|sslmode|sslrootcert|target_session_attrs|tcp_user_timeout|user"
+)
+_SECRETS = re.compile(rf"([?&](?!(?:{_SHOWN})=)[^&=]*=)[^&]*")
+"""Any other option may be a mistyped password."""
+
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 
 FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
@@ -40,7 +47,8 @@ def place_problem(place: str) -> str:
 
 
 def _url_problem(url: str) -> str:
-    wrong = f"is not a URL of PostgreSQL: write {FORM}, with %40 for @ and %2F for / in a password"
+    escapes = "%40 for @, %2F for / and %25 for %"
+    wrong = f"is not a URL of PostgreSQL: write {FORM}, with {escapes} in a password"
     try:
         parts = urlsplit(url)
         hosts = parts.netloc.rpartition("@")[2].split(",")
@@ -52,6 +60,7 @@ def _url_problem(url: str) -> str:
         "@" in parts.path
         or "#" in url
         or any(port and not _is_port(port) for port in ports)
+        or _BAD_PERCENT.search(url) is not None
         or " " in url
         or not url.isprintable()
     )
@@ -84,5 +93,6 @@ def database_at(place: str, history_id: str, *, timeout: float = 5.0) -> Databas
     if is_postgres(place):
         from looptrap.database.postgres import PostgresDatabase
 
-        return PostgresDatabase(place, history_id, timeout=timeout)
+        scheme, separator, rest = place.partition("://")
+        return PostgresDatabase(scheme.lower() + separator + rest, history_id, timeout=timeout)
     return SqliteDatabase(place, history_id)

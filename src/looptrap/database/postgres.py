@@ -12,6 +12,7 @@ from zlib import crc32
 
 from looptrap.database import postgres_schema as schema
 from looptrap.database.database import Database, Result, Row, Values
+from looptrap.database.encoding import without_nul
 from looptrap.database.place import MISSING_PACKAGE, has_driver, shown_place
 from looptrap.database.postgres_schema import NUMBERED, TABLES
 from looptrap.database.statement import postgres_statement
@@ -46,6 +47,7 @@ class PostgresConnection:
         self._schema = schema_name
         self._pool = pool
         self._announced: set[str] = set()
+        self._shared: set[str] = set()
 
     def execute(self, statement: str, values: Values = ()) -> Result:
         """Run a statement with `?` or `:name` for its values."""
@@ -101,7 +103,13 @@ class PostgresConnection:
         [(is_ours,)] = self.run("SELECT pg_try_advisory_xact_lock(%s)", (self._key(name),))
         return bool(is_ours)
 
-    def wait_lock(self, name: str) -> None:
+    def lock_shared(self, name: str) -> None:
+        """Lock a name together with others, after any transaction that has it alone."""
+        if name not in self._shared:
+            self._shared.add(name)
+            self.run("SELECT pg_advisory_xact_lock_shared(%s)", (self._key(name),))
+
+    def lock_alone(self, name: str) -> None:
         """Lock a name, after any transaction that has."""
         self.run("SELECT pg_advisory_xact_lock(%s)", (self._key(name),))
 
@@ -167,7 +175,7 @@ def _column(table: str, name: str, values: Sequence[Any]) -> list[Any]:
     """Return the values of a column as its type takes them."""
     match TABLES[table][name].partition(" ")[0]:
         case "TEXT":
-            return [one.replace("\0", "\ufffd") if "\0" in one else one for one in values]
+            return list(map(without_nul, values))
         case "DOUBLE":
             return [None if one is None else float(one) for one in values]
         case "BIGINT":
@@ -181,16 +189,8 @@ def _column(table: str, name: str, values: Sequence[Any]) -> list[Any]:
 def _storable(values: Values) -> Values:
     """Return values without the character that PostgreSQL cannot store."""
     if isinstance(values, dict):
-        return {name: _without_nul(one) for name, one in values.items()}
-    return tuple(map(_without_nul, values))
-
-
-def _without_nul(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd")
-    if isinstance(value, list):
-        return [_without_nul(one) for one in value]
-    return value
+        return {name: without_nul(one) for name, one in values.items()}
+    return tuple(map(without_nul, values))
 
 
 class PostgresDatabase(Database):
@@ -212,6 +212,8 @@ class PostgresDatabase(Database):
         self._place = shown_place(url)
         if not has_driver():
             raise ConfigError([Problem("history", f"{self._place}: {MISSING_PACKAGE}")])
+        if problem := _option_problem(url):
+            raise ConfigError([Problem("history", f"{self._place}: {problem}")])
         self._pool = PostgresPool(url, timeout, self._prepare, monotonic)
         self._schema = ""
         self._prepared = Lock()
@@ -314,7 +316,7 @@ class PostgresDatabase(Database):
             run(f"SET LOCAL statement_timeout = {limit}")
             run(f"SET LOCAL lock_timeout = {limit}")
             [(schema_name,)] = run("SELECT current_schema()")
-            PostgresConnection(raw, schema_name, self._pool).wait_lock("migrate")
+            PostgresConnection(raw, schema_name, self._pool).lock_alone("migrate")
             version = schema.check(run)  # another instance may have been first
             for statement in schema.migrations(version):
                 run(statement)
@@ -336,9 +338,26 @@ def _runner(raw: psycopg.Connection) -> schema.Executor:
     return run
 
 
-_HINT = re.compile(r"Is the server running on that host [^?]{0,300}\?")
+_REFUSALS = {"21", "22", "23", "54"}
+"""Classes of errors that what is written has caused: it is refused however often it is tried."""
+
+_HINT = re.compile(r"Is the server running (?:on that host|locally) [^?]{0,300}\?")
+
+
+def _option_problem(url: str) -> str:
+    """Return what is wrong with a URL that is well-formed; libpq's words could hold a password."""
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        named = re.search(r'invalid URI query parameter: "(\w{1,40})"', str(error))
+        what = f" named {named[1]}" if named else ""
+        return f"libpq knows no such option{what}"
+    return ""
+
 
 _REASONS = {
+    "invalid sslmode value": "sslmode is none that libpq knows, such as verify-full",
+    "bad value for connect_timeout": "connect_timeout must be a number of seconds",
     "password authentication failed": "the password is wrong, or there is no such user",
     "no password supplied": "asks for a password: put it into the URL, PGPASSWORD or ~/.pgpass",
     "no pg_hba.conf entry": "does not let this user or address in (pg_hba.conf)",
@@ -359,5 +378,4 @@ def connection_error(error: psycopg.Error) -> DatabaseError:
         return DatabaseError(text, is_final=True)
     if isinstance(error, errors.InsufficientPrivilege):
         return DatabaseError(text, is_final=True)
-    refusals = (psycopg.DataError, psycopg.IntegrityError)
-    return DatabaseError(text, is_refusal=isinstance(error, refusals))
+    return DatabaseError(text, is_refusal=(error.sqlstate or "")[:2] in _REFUSALS)

@@ -183,19 +183,20 @@ class PostgresPool:
         return raw
 
     def _options(self) -> dict[str, object]:
-        """Return options of libpq; those in the URL go before."""
+        """Return options of libpq; those in the URL go before, but for the encoding of names."""
         ours: dict[str, object] = {
             "connect_timeout": max(round(self._timeout), MIN_CONNECT_TIMEOUT_S),
             "target_session_attrs": "read-write",
             "application_name": "looptrap",
-            "client_encoding": "UTF8",
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": int((self._timeout + GRACE_S) * 1000),
         }
         given = psycopg.conninfo.conninfo_to_dict(self._url)
-        return {name: value for name, value in ours.items() if name not in given}
+        return {name: value for name, value in ours.items() if name not in given} | {
+            "client_encoding": "UTF8"
+        }
 
     def _release(self, raw: psycopg.Connection, error: BaseException | None = None) -> None:
         is_lost = raw.closed or isinstance(error, LOST)

@@ -69,6 +69,15 @@ TABLES: Mapping[str, Mapping[str, str]] = {
             _INTEGER,
         ),
     },
+    "usage_sum": {
+        **_all("step", _INTEGER),
+        **_all("dimension name", _TEXT),
+        **_all(
+            "start first last calls refused warned shadowed input_tokens output_tokens cost"
+            " unpriced estimated saved looped",
+            _INTEGER,
+        ),
+    },
     "session": {
         **_all("caller project session", _TEXT),
         **_all("first last", _REAL),
@@ -111,6 +120,7 @@ NUMBERED = {"part": "change", "audit": "number", "call_log": "number"}
 
 _KEYS = {
     "spending": "start, instance, caller, project, provider, model",
+    "usage_sum": "step, dimension, start, name",
     "session": "caller, project, session",
 }
 
@@ -132,6 +142,10 @@ _INDEXES = (
     "CREATE INDEX incident_opened ON incident (opened, id)",
     "CREATE INDEX incident_open ON incident (opened, id) WHERE closed IS NULL",
     "CREATE INDEX incident_last ON incident (last)",
+    "CREATE INDEX incident_caller ON incident (caller, opened)",
+    "CREATE INDEX incident_hits ON incident (hits, id)",
+    "CREATE INDEX incident_cost ON incident (coalesce(cost, -1), id)",
+    "CREATE INDEX incident_saved ON incident (coalesce(saved, -1), id)",
     "CREATE INDEX remark_incident ON remark (incident, kind, time)",
     "CREATE INDEX remark_closing ON remark (time) WHERE kind = 'close'",
     "CREATE UNIQUE INDEX letter_event ON letter (event, channel)",
@@ -139,6 +153,8 @@ _INDEXES = (
     "CREATE INDEX letter_state ON letter (state)",
     "CREATE INDEX letter_ended ON letter (ended) WHERE ended IS NOT NULL",
     "CREATE INDEX spending_minute ON spending (start) WHERE start % 3600 <> 0",
+    "CREATE INDEX spending_caller ON spending (caller, start)",
+    "CREATE INDEX usage_sum_name ON usage_sum (dimension, name, step, start)",
     "CREATE INDEX session_last ON session (last)",
     "CREATE INDEX breach_last ON breach (last, id)",
     "CREATE INDEX call_log_time ON call_log (time, number)",
@@ -176,12 +192,18 @@ class Executor(Protocol):
 
 APPLICATION = "looptrap"
 
+OLDEST_SERVER = 14
+"""The oldest version of PostgreSQL that may be used."""
+
 
 def check(run: Executor) -> int:
     """Return the version of the tables, 0 if there are none; raise ConfigError if unusable."""
-    [(encoding, schema)] = run(
-        "SELECT current_setting('server_encoding'), current_schema()"
-    )  # fmt: skip
+    [(server, encoding, schema)] = run(
+        "SELECT current_setting('server_version_num')::int / 10000,"
+        " current_setting('server_encoding'), current_schema()"
+    )
+    if server < OLDEST_SERVER:
+        raise ConfigError(f"is PostgreSQL {server}, must be {OLDEST_SERVER} or newer")
     if encoding != "UTF8":
         raise ConfigError(f"is in the encoding {encoding}, must be UTF8")
     if schema is None:

@@ -10,8 +10,8 @@ import errno
 import fcntl
 import os
 from collections import deque
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from secrets import token_hex
 from struct import Struct
@@ -63,26 +63,36 @@ class Spool:
         return cls(folder, name, lock, max_size)
 
     @classmethod
-    def abandoned(cls, folder: Path) -> Iterator[Spool]:
-        """Take over the spools in a folder whose processes have ended."""
+    def abandoned(
+        cls, folder: Path, on_error: Callable[[OSError], None] = lambda _error: None
+    ) -> Iterator[Spool]:
+        """Take over the spools in a folder whose processes have ended.
+
+        One that cannot be read is left as it is; `on_error` is told why.
+        """
         for path in sorted(folder.glob("*" + LOCK_ENDING)):
-            lock = _locked(path)
-            if lock is None:
-                continue
-            if not path.exists():  # another process was quicker, and has done with it
-                os.close(lock)
-                continue
-            spool = cls(folder, path.stem, lock, 0)
-            spool._load()
-            yield spool
+            try:
+                lock = _locked(path)
+                if lock is None:
+                    continue
+                if not path.exists():  # another process was quicker, and has done with it
+                    os.close(lock)
+                    continue
+                spool = cls(folder, path.stem, lock, 0)
+                spool._load()
+            except OSError as error:
+                on_error(error)
+            else:
+                yield spool
 
     def append(self, record: bytes) -> int:
         """Add a record and return its number; raise OSError, and change nothing, if it fails."""
         with self._threads:
             length = HEADER.size + len(record)
-            if self.size + length > self._max_size:
+            # A record that is larger than all that may wait goes through when nothing else waits.
+            if self.waiting and self.size + length > self._max_size:
                 raise SpoolFullError(errno.ENOSPC, "the spool is full")
-            if not self._segments or self._segments[-1].end >= SEGMENT_BYTES:
+            if not self._segments or self._segments[-1].is_finished():
                 path = self._folder / f"{self.id}.{self._next_segment:08d}{SEGMENT_ENDING}"
                 self._segments.append(Segment(path))
                 self._next_segment += 1
@@ -104,6 +114,8 @@ class Spool:
                     if found and (len(found) >= max_records or total > max_bytes):
                         return found
                     found.append((number, record))
+            if not found and self.waiting:
+                self._give_up()
             return found
 
     def drop(self, number: int) -> None:
@@ -133,9 +145,24 @@ class Spool:
         self._segments.clear()
         os.close(self._lock)
 
+    def _give_up(self) -> None:
+        """Count what waits as damaged: somebody has changed the files meanwhile."""
+        self.damaged += self.waiting
+        self.waiting = self.size = 0
+        while self._segments:
+            self._segments.popleft().remove()
+
     def _load(self) -> None:
-        for path in sorted(self._folder.glob(f"{self.id}.*{SEGMENT_ENDING}")):
-            segment = Segment(path)
+        """Open the files; raise OSError, with none of them open, if one cannot be."""
+        paths = sorted(self._folder.glob(f"{self.id}.*{SEGMENT_ENDING}"))
+        with ExitStack() as opened:
+            opened.callback(os.close, self._lock)
+            segments = []
+            for path in paths:
+                segments.append(Segment(path))
+                opened.callback(segments[-1].close)
+            opened.pop_all()
+        for segment in segments:
             records = sum(1 for _ in segment.records(0))
             self.damaged += segment.damaged
             self._segments.append(segment)
@@ -166,6 +193,10 @@ class Segment:
         self.start = 0
         self.end = os.fstat(self._file).st_size
         self.damaged = 0
+
+    def is_finished(self) -> bool:
+        """Return whether nothing more is written: it is full, or was changed by somebody else."""
+        return self.end >= SEGMENT_BYTES or os.fstat(self._file).st_size != self.end
 
     def append(self, content: bytes) -> None:
         """Write at the end, all or nothing."""

@@ -126,6 +126,12 @@ class SqliteConnection:
         """Return True: there is no other transaction that writes."""
         return True
 
+    def lock_shared(self, name: str) -> None:
+        """Do nothing: there is no other transaction that writes."""
+
+    def lock_alone(self, name: str) -> None:
+        """Do nothing: there is no other transaction that writes."""
+
     def size(self) -> int:
         """Return how many bytes are in use."""
         used = pragma(self._raw, "page_count") - pragma(self._raw, "freelist_count")

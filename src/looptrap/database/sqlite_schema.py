@@ -196,7 +196,24 @@ _CALLS = (
     "CREATE INDEX call_log_acted ON call_log (time) WHERE verdict <> 'allow'",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _LOOPED, _CALLS]
+_SUMS = (
+    # Of each length of time that is over, and of each caller, project, provider and model in it.
+    f"""CREATE TABLE usage_sum (
+        step INTEGER NOT NULL,
+        dimension TEXT NOT NULL,
+        name TEXT NOT NULL,
+        start INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        {", ".join(f"{name} INTEGER NOT NULL" for name in (*_FIGURES, "looped"))},
+        PRIMARY KEY (step, dimension, start, name)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX usage_sum_name ON usage_sum (dimension, name, step, start)",
+)
+
+MIGRATIONS: list[tuple[str, ...]] = [
+    _INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _LOOPED, _CALLS, _SUMS,
+]  # fmt: skip
 """Statements from each version to the next; append only, never change a released one."""
 
 

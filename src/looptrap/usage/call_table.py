@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from looptrap.database.database import Connection, Database, Page, Row
 from looptrap.usage.call_log import CallRow
-from looptrap.usage.table import storable, total
+from looptrap.usage.table import storable
+from looptrap.usage.usage_sum import total
 
 MAX_ROWS_IN_MEMORY = 20_000
 """Rows of a history that is not in a file."""

@@ -5,22 +5,34 @@ Times are exact to the minute; after two days, to the hour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil, inf
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import astuple
 
 from looptrap.database.database import NEWEST, Connection, Database, Row
-from looptrap.database.encoding import without_surrogates
+from looptrap.database.encoding import without_nul, without_surrogates
 from looptrap.usage.model import (
     MINUTE_S,
-    OTHER_NAME,
     SessionKey,
     SessionUsage,
     UsageBatch,
     UsageKey,
     UsageTotals,
+)
+from looptrap.usage.usage_sum import (
+    DIMENSIONS,
+    STEPS,
+    TOTAL,
+    Span,
+    UsageRows,
+    cover,
+    forget_before,
+    forget_changed,
+    forget_minutes,
+    sum_up,
+    total,
 )
 
 HOUR_S = 3_600
@@ -41,11 +53,6 @@ SESSION_SLICE_ROWS = 5_000
 """Sessions dropped at a time."""
 
 TOTAL_FIELDS = UsageTotals.__struct_fields__
-
-
-def total(figure: str) -> str:
-    """Return the SQL for the sum of a figure; `sum` fails on overflow."""
-    return f"CAST(least(coalesce(total({figure}), 0), 9e18) AS bigint)"
 
 
 _NAMES = ("instance", *UsageKey._fields)
@@ -107,8 +114,35 @@ def session_rows(batch: UsageBatch) -> list[Row]:
 
 def put_usage(connection: Connection, spending: Sequence[Row], sessions: Sequence[Row]) -> None:
     """Add rows to those stored."""
+    if connection.is_shared:
+        # Names that differ only in what PostgreSQL cannot store are one name there.
+        spending = _merged(spending, len(_KEY), _added_figures)
+        sessions = sorted(_merged(sessions, len(SessionKey._fields), _added_run))
+    forget_changed(connection, spending)
     connection.insert("spending", SPENDING_COLUMNS, spending, _ADD)
     connection.insert("session", SESSION_COLUMNS, sessions, _ADD_SESSION)
+
+
+def _merged(
+    rows: Sequence[Row], width: int, add: Callable[[Sequence[Any], Sequence[Any]], Iterable[Any]]
+) -> list[Row]:
+    """Return rows of which no two have the same key: the first `width` values, as stored."""
+    merged: dict[Row, Sequence[Any]] = {}
+    for row in rows:
+        key, values = tuple(map(without_nul, row[:width])), row[width:]
+        known = merged.get(key)
+        merged[key] = values if known is None else tuple(add(known, values))
+    return [(*key, *values) for key, values in merged.items()]
+
+
+def _added_figures(one: Sequence[int], other: Sequence[int]) -> Iterator[int]:
+    return (min(a + b, MAX_FIGURE) for a, b in zip(one, other, strict=True))
+
+
+def _added_run(one: Sequence[Any], other: Sequence[Any]) -> Row:
+    run = SessionUsage(*one)
+    run.add(SessionUsage(*other))
+    return storable(*astuple(run))
 
 
 def roll_up_hour(connection: Connection, now: float) -> bool:
@@ -121,7 +155,13 @@ def roll_up_hour(connection: Connection, now: float) -> bool:
     span = {"hour": hour, "next": hour + HOUR_S}
     connection.execute(_ROLL_UP + _ADD, span)
     connection.execute(f"DELETE FROM spending WHERE {_MINUTES}", span)
+    forget_minutes(connection, hour)
     return True
+
+
+def sum_up_usage(connection: Connection, now: float) -> bool:
+    """Sum up some usage that is over; return whether there may be more."""
+    return sum_up(connection, now, ceil((now - MINUTE_ROWS_KEEP_S) / HOUR_S) * HOUR_S)
 
 
 def oldest_usage(connection: Connection) -> int | None:
@@ -136,7 +176,9 @@ def drop_oldest_hour(connection: Connection, before: float) -> int:
     if start is None or start >= before:
         return 0
     until = min(start // HOUR_S * HOUR_S + HOUR_S, _whole(before))
-    return connection.execute("DELETE FROM spending WHERE start < ?", (until,)).rowcount
+    dropped = connection.execute("DELETE FROM spending WHERE start < ?", (until,)).rowcount
+    forget_before(connection, until)
+    return dropped
 
 
 def drop_quiet_sessions(connection: Connection, before: float) -> int:
@@ -150,7 +192,8 @@ def drop_quiet_sessions(connection: Connection, before: float) -> int:
 def storable(*values: Any) -> Row:
     """Return a row that can be stored: no lone surrogates, figures up to MAX_FIGURE."""
     return tuple(
-        min(one, MAX_FIGURE) if isinstance(one, int) else without_surrogates(one) for one in values
+        max(min(one, MAX_FIGURE), -MAX_FIGURE) if isinstance(one, int) else without_surrogates(one)
+        for one in values
     )
 
 
@@ -166,6 +209,7 @@ MAX_SERIES = 10
 """Names in a series; the rest is summed up as one."""
 
 _SUMS = ", ".join(f"{total(name)} AS {name}" for name in TOTAL_FIELDS)
+_IS_USED = " OR ".join(f"sum({name}) <> 0" for name in TOTAL_FIELDS)
 _TOKENS = "input_tokens + output_tokens"
 # The larger of the open minute, which is not complete, and the one before.
 _BURN = (
@@ -180,7 +224,6 @@ _SESSION_ORDERS: dict[UsageOrder, str] = {
     "cost": "cost", "refused": "refused", "calls": "calls", "tokens": "tokens",
     "burn": f"CASE WHEN minute >= :minute - {MINUTE_S} THEN used ELSE 0 END",
 }  # fmt: skip
-_BY = {name: name for name in get_args(UsageDimension)}
 
 
 class UsageShare(NamedTuple):
@@ -219,9 +262,12 @@ class UsageQuery:
 
     def totals(self, since: float, until: float, only: UsageFilter = NO_FILTER) -> UsageTotals:
         """Return the totals of a time span."""
-        where, values = _within(since, until, only)
-        statement = f"SELECT {_SUMS} FROM spending WHERE {where}"
-        return UsageTotals(*self._database.query(statement, values)[0])
+        with self._database.read() as connection:
+            source = _source(connection, since, until, None, only)
+            [row] = connection.execute(
+                f"SELECT {_SUMS} FROM {source.text}", {**only, **source.values}
+            )
+        return UsageTotals(*row)
 
     def series(
         self,
@@ -232,24 +278,28 @@ class UsageQuery:
         limit: int = MAX_SERIES,
         utc_offset: int = 0,
         only: UsageFilter = NO_FILTER,
+        top: Sequence[UsageShare] | None = None,
     ) -> list[UsagePoint]:
         """Return usage by step of time, in order; steps without a call are left out.
 
         Steps of a day begin at midnight of the zone with that offset, in seconds. With `by`, the
-        `limit` costliest names each, and the others under one name.
+        `limit` costliest names each, and the others under one name; `top` begins with them, if
+        they are known.
         """
-        where, values = _within(since, until, only)
-        values |= {"step": step, "offset": utc_offset}
-        name = "''"
+        values = {**only, "step": step, "offset": utc_offset}
         if by is not None:
-            top = self.top(by, since, until, limit=limit, only=only)
-            values["names"] = [one.name for one in top]
-            name = f"CASE WHEN {by} = ANY(:names) THEN {by} ELSE '{OTHER_NAME}' END"
-        rows = self._database.query(
-            f"SELECT start - (start + :offset) % :step AS time, {name} AS name, {_SUMS}"
-            f" FROM spending WHERE {where} GROUP BY 1, 2 ORDER BY 1, 2",
-            values,
-        )
+            if top is None:
+                top = self.top(by, since, until, limit=limit, only=only)
+            values["names"] = [one.name for one in top[:limit]]
+        # Those of which a step consists of several.
+        steps = [one for one in STEPS if step % one == utc_offset % one == 0]
+        with self._database.read() as connection:
+            source = _source(connection, since, until, by, only, steps, is_named=by is not None)
+            rows = connection.execute(
+                f"SELECT start - (start + :offset) % :step AS time, name, {_SUMS}"
+                f" FROM {source.text} GROUP BY 1, 2 HAVING {_IS_USED} ORDER BY 1, 2",
+                {**values, **source.values},
+            ).fetchall()
         return [UsagePoint(time, named, UsageTotals(*figures)) for time, named, *figures in rows]
 
     def top(
@@ -263,13 +313,15 @@ class UsageQuery:
         only: UsageFilter = NO_FILTER,
     ) -> list[UsageShare]:
         """Return the top names in an order, descending."""
-        where, values = _within(since, until, only)
-        rows = self._database.query(
-            f"SELECT {_expression(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS}"
-            f" FROM spending WHERE {where} GROUP BY {by}"
-            f" ORDER BY {_expression(order, _ORDERS)} DESC, {by} LIMIT :limit",
-            {**values, "minute": self._minute(), "limit": limit},
-        )
+        if by not in DIMENSIONS:
+            raise ValueError(f"{by!r} is unknown, must be one of {', '.join(DIMENSIONS)}")
+        with self._database.read() as connection:
+            source = _source(connection, since, until, by, only)
+            rows = connection.execute(
+                f"SELECT name, {_BURN}, min(first), max(last), {_SUMS} FROM {source.text}"
+                f" GROUP BY name ORDER BY {_expression(order, _ORDERS)} DESC, name LIMIT :limit",
+                {**only, **source.values, "minute": self._minute(), "limit": limit},
+            ).fetchall()
         return [UsageShare(row[0], UsageTotals(*row[4:]), *row[1:4]) for row in rows]
 
     def sessions(
@@ -293,12 +345,26 @@ class UsageQuery:
         return int(self._clock()) // MINUTE_S * MINUTE_S
 
 
-def _within(since: float, until: float, only: UsageFilter) -> tuple[str, dict[str, Any]]:
-    """Return the condition, and the values for it."""
-    clauses = ["start >= :since AND start < :until", *(f"{name} = :{name}" for name in only)]
+def _source(
+    connection: Connection,
+    since: float,
+    until: float,
+    by: str | None,
+    only: UsageFilter,
+    steps: Sequence[int] = STEPS,
+    *,
+    is_named: bool = False,
+) -> UsageRows:
+    """Return the rows of a time span, of sums where these know what is asked for."""
     # A minute counts as a whole.
-    minute = int(since // MINUTE_S) * MINUTE_S
-    return " AND ".join(clauses), {**only, "since": minute, "until": _whole(until)}
+    span = Span(0, int(since // MINUTE_S) * MINUTE_S, _whole(until))
+    if not only or (len(only) == 1 and by in (None, *only)):
+        dimension = by or next(iter(only), TOTAL)
+        where = "".join(f"{{name}} = :{name}" for name in only)
+        names = is_named and not only
+        return UsageRows(cover(connection, *span[1:], steps), dimension, where, is_named=names)
+    where = " AND ".join(f"{name} = :{name}" for name in only)
+    return UsageRows([span], by or TOTAL, where, is_named=is_named)
 
 
 def _whole(time: float) -> int:

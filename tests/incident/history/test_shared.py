@@ -6,6 +6,8 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -164,6 +166,29 @@ def test_a_batch_that_the_database_refuses_is_lost_alone(start, caplog):
     assert "a batch is lost" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda batch: rename(batch, "x" * 100_000), id="too long for an index"),
+        pytest.param(lambda batch: rename(batch, None), id="of a wrong kind"),
+    ],
+)
+def test_a_batch_that_can_never_be_written_does_not_hold_up_the_others(start, change):
+    history = start()
+    history.write(change(spent(2)))
+    history.write(spent(4))
+    history.spool.drain()
+    assert (cost(history), history.spool.waiting, history.spool.lost) == (4, 0, 1)
+
+
+def rename(batch, caller):
+    names = Random(1).choices([chr(n) for n in range(0x4E00, 0x9000)], k=len(caller or ""))
+    (minute, spender), totals = batch.spending.spending.popitem()
+    caller = "".join(names) if caller else caller
+    batch.spending.spending[minute, spender._replace(caller=caller)] = totals
+    return batch
+
+
 @dataclass
 class Fleet:
     """Processes that write, end and are killed; and what they were given to write."""
@@ -187,6 +212,8 @@ class Fleet:
                 self.calls += 1
             case "drain":
                 process.spool.drain()
+            case "sum up":
+                process.sweep()
             case "killed":
                 kill(self.processes.pop(name))
             case "killed in the commit":
@@ -201,7 +228,9 @@ class Fleet:
 
 STEPS = st.tuples(
     st.sampled_from("abc"),
-    st.sampled_from(["write", "write", "drain", "killed", "killed in the commit", "restart"]),
+    st.sampled_from(
+        ["write", "write", "drain", "sum up", "killed", "killed in the commit", "restart"]
+    ),
     st.integers(1, 10**12),
 )
 
@@ -214,7 +243,10 @@ def test_sums_agree_after_any_restarts_and_crashes(postgres, tmp_path_factory, s
     def open_history(folder_name=None, *, folder=folder, **options):
         name = options.pop("folder_name", folder_name)
         history = IncidentHistory(
-            url, IncidentSettings(), spool=SpoolSettings(str(folder / name)), clock=Clock()
+            url,
+            IncidentSettings(),
+            spool=SpoolSettings(str(folder / name)),
+            clock=Clock(NOON + 7_200),
         )
         history.open()
         return history
@@ -454,6 +486,50 @@ def test_a_full_spool_keeps_the_latest_in_memory(start, own_server, caplog):
     until(lambda: drained(writer, now))
     assert history.incident("00000001").calls == now[0] - 2 or history.spool.waiting == 0
     assert not history.spool.is_full
+
+
+def test_what_has_become_larger_than_the_spool_is_written_when_the_database_is_back(
+    start, own_server
+):
+    own_server.stop()
+    history = start(own_server.url(), timeout=2)
+    now, numbers = [0.0], iter(range(12))
+
+    def some(_):
+        return WriteBatch([incident(n, message="x" * 300_000) for n in islice(numbers, 4)])
+
+    writer = HistoryWriter(history, some, monotonic=lambda: now[0])
+    for _ in range(4):
+        writer.run_once()
+        now[0] += 2
+    assert writer.waiting > 0
+    own_server.start()
+    until(lambda: drained(writer, now))
+    for _ in range(3):
+        now[0] += 2
+        writer.run_once()
+        writer.drain_once()
+    assert (writer.waiting, history.spool.waiting) == (0, 0)
+    assert len(history.incidents().items) == 12
+
+
+def test_what_no_disk_takes_goes_to_the_database(start, monkeypatch):
+    history = start()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("looptrap.database.spool.Segment.append", fail)
+        history.write(spent(5))
+        assert (cost(history), history.spool.waiting) == (5, 0)
+    history.write(spent(7))
+    with monkeypatch.context() as patched:
+        patched.setattr("looptrap.database.spool.Segment.append", fail)
+        with pytest.raises(OSError, match="No space"):  # not before what waits
+            history.write(spent(9))
+    history.spool.drain()
+    assert cost(history) == 12
 
 
 def drained(writer, now):

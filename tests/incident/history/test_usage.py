@@ -124,6 +124,27 @@ def test_any_name_can_be_kept(history, name):
     assert len(history.usage.sessions(0)) == 1
 
 
+@pytest.mark.parametrize(
+    "pair", [("a\0b", "a\ufffdb"), ("\ud800", "?")], ids=["NUL", "half a pair"]
+)
+def test_names_that_become_one_when_they_are_kept_add_up(history, pair):
+    calls = [(0, name, "", name, 5, name) for name in pair]
+    history.put(spending=spent(*calls))
+    assert history.usage.totals(FIRST, FIRST + DAY).cost == 10
+    assert sum(one.run.cost for one in history.usage.sessions(0)) == 10
+    for name in pair:
+        found = history.usage.totals(FIRST, FIRST + DAY, {"caller": name.replace("\ud800", "?")})
+        assert found.cost in (5, 10)
+
+
+def test_figures_that_no_provider_can_mean_are_bounded(history):
+    batch = spent((0, "ann", "", "m", 1))
+    [totals] = batch.spending.values()
+    totals.input_tokens, totals.output_tokens = -(1 << 80), 1 << 80
+    history.put(spending=batch)
+    assert history.usage.totals(FIRST, FIRST + DAY).tokens == 0
+
+
 class TestBurn:
     """What is used a minute at present: of the minute that is open, or of the one before."""
 

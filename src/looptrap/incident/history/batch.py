@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -85,7 +85,7 @@ class StorableBatch(msgspec.Struct, array_like=True):
             sessions=table.session_rows(usage),
             breaches=breach_rows(usage.breaches),
             annotations=[_annotation_row(one) for one in batch.annotations],
-            calls=call_rows(batch.calls),
+            calls=[row for some in in_bursts(batch.calls) for row in call_rows(some)],
             unwritable=rows.unwritable,
         )
 
@@ -112,6 +112,14 @@ class StorableBatch(msgspec.Struct, array_like=True):
         _put_annotations(connection, self.annotations)
         put_calls(connection, self.calls)
         put_entries(connection, self.audit)
+
+
+def in_bursts(items: Sequence[T], size: int = ROWS_PER_BURST) -> Iterator[Sequence[T]]:
+    """Yield slices, with pauses between them."""
+    for start in range(0, len(items), size):
+        if start:
+            time.sleep(BURST_PAUSE_S)
+        yield items[start : start + size]
 
 
 class _RowEncoder:

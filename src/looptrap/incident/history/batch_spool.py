@@ -11,7 +11,7 @@ from looptrap.database.database import Connection, Database
 from looptrap.database.encoding import encode_struct
 from looptrap.database.spool import Spool, SpoolFullError
 from looptrap.errors import ConfigError, DatabaseError, Problem
-from looptrap.incident.history.batch import StorableBatch
+from looptrap.incident.history.batch import StorableBatch, in_bursts
 
 MAX_RECORDS, MAX_BYTES = 64, 2 << 20
 """Batches written in one transaction."""
@@ -43,6 +43,7 @@ class BatchSpool:
         self._max_size = max_size
         self._own: Spool | None = None
         self._adopted: list[Spool] = []
+        self._unreadable: set[str] = set()
 
     @property
     def id(self) -> str:
@@ -70,13 +71,19 @@ class BatchSpool:
 
     def adopt(self) -> None:
         """Take over what killed processes left behind."""
-        for spool in Spool.abandoned(self._folder):
+        for spool in Spool.abandoned(self._folder, self._report):
             self.lost += spool.damaged
             if spool.waiting:
                 log.info("history: %d batches of an earlier process wait", spool.waiting)
             if spool.damaged:
                 log.warning("history: %d damaged batches of an earlier process", spool.damaged)
             self._adopted.append(spool)
+
+    def _report(self, error: OSError) -> None:
+        """Log, once for each file, that it cannot be taken over."""
+        if error.filename not in self._unreadable:
+            self._unreadable.add(error.filename)
+            log.warning("history: a spool of an earlier process is left as it is: %s", error)
 
     def close(self) -> None:
         """Leave what waits to the next process."""
@@ -98,8 +105,12 @@ class BatchSpool:
         """Write what waits, the oldest first; return how many batches that were."""
         number = 0
         for spool in self._spools():
+            damaged = spool.damaged
             while records := spool.first(MAX_RECORDS, MAX_BYTES):
                 number += self._write(spool, records)
+            if spool.damaged > damaged:
+                self.lost += spool.damaged - damaged
+                log.error("history: %d batches are lost, their file was changed", self.lost)
         for spool in self._adopted:
             spool.close()
         self._adopted = []
@@ -137,7 +148,7 @@ def _put(connection: Connection, spool_id: str, records: list[tuple[int, bytes]]
     )
     # Locked: a transaction of a killed process may still be on its way.
     [(last,)] = connection.execute("SELECT last FROM spool WHERE id = ? FOR UPDATE", (spool_id,))
-    for number, record in records:
+    for [(number, record)] in in_bursts(records, 1):
         if number > last:
             _decoded(record).put(connection)
     connection.execute(

@@ -32,7 +32,7 @@ from looptrap.usage.breach import BreachQuery
 from looptrap.usage.call_log import CallLogSettings, CallRow
 from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery
 from looptrap.usage.model import UsageBatch
-from looptrap.usage.table import UsageQuery
+from looptrap.usage.table import UsageQuery, sum_up_usage
 
 NO_CALL_LOG = CallLogSettings(enabled=False)
 
@@ -141,7 +141,14 @@ class IncidentHistory:
             self.put(*batch)
             return
         if rows := self._storable(batch, self.spool.id):
-            self.spool.append(rows)
+            try:
+                self.spool.append(rows)
+            except OSError:
+                if self.spool.waiting:
+                    raise
+                # The disk is broken, or full of other things: the database may be there.
+                with self._database.write() as connection:
+                    rows.put(connection)
 
     def put(
         self,
@@ -297,7 +304,7 @@ class IncidentHistory:
             return _last_change(connection, settled)
 
     def sweep(self) -> bool:
-        """Drop a slice of what is expired or too large; return whether there is more."""
+        """Drop some of what is expired or too large, sum up usage; return whether there is more."""
         with self._database.write() as connection:
             if not connection.try_lock("sweep"):
                 return False  # another instance does
@@ -306,6 +313,9 @@ class IncidentHistory:
             )
             if self.is_shared:
                 drop_old_spools(connection)
+        with self._database.write() as connection:
+            if connection.try_lock("sweep"):
+                has_more |= sum_up_usage(connection, self._clock())
         return self._database.shrink(self._settings.max_size) or has_more
 
     def _postpone_audit(self, row: Row) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
-from looptrap.database.database import Connection, Page, Row
+from looptrap.database.database import NEWEST, Connection, Page, Row
 from looptrap.database.encoding import encode_struct, without_surrogates
 from looptrap.incident.model import Incident, IncidentStep, Label, add_step, merge_parts
 from looptrap.money.price import nano
@@ -118,11 +118,11 @@ def _replace_parts(connection: Connection, rows: Sequence[Row]) -> None:
 
 
 def _put_incidents(connection: Connection, found: Iterable[Sequence[Incident]]) -> None:
-    rows = [_incident_row(same) for same in found]
+    rows = [incident_row(same) for same in found]
     connection.replace("incident", _COLUMNS, ("id",), rows)
 
 
-def _incident_row(parts: Sequence[Incident]) -> Row:
+def incident_row(parts: Sequence[Incident]) -> Row:
     whole = merge_parts(parts)
     # Any instance may describe it by another rule: with line breaks, each is found as a whole.
     rules = "\n".join(("", *sorted({part.rule for part in parts}), ""))
@@ -196,7 +196,7 @@ class IncidentFilter(TypedDict, total=False):
     q: str | None
 
 
-_SEARCHED = ("id", "caller", "session", "rules", "model")
+_SEARCHED = " || '\n' || ".join(f"p.{one}" for one in ("id", "caller", "session", "rules", "model"))
 
 _FILTERS = {
     "ids": "p.id = ANY(:ids)",
@@ -212,7 +212,7 @@ _FILTERS = {
     "acknowledged": "EXISTS (SELECT 1 FROM remark r WHERE r.incident = p.id"
     " AND r.kind = 'acknowledge') = :acknowledged",
     # Without an index: a substring search has to read all rows.
-    "q": f"({' OR '.join(f'instr(lower(p.{one}), lower(:q)) > 0' for one in _SEARCHED)})",
+    "q": f"instr(lower({_SEARCHED}), lower(:q)) > 0",
 }
 _STATES: dict[IncidentState, list[str]] = {
     "open": ["p.closed IS NULL"], "closed": ["p.closed IS NOT NULL"], "all": [],
@@ -226,10 +226,10 @@ _ORDERS: dict[IncidentOrder, str] = {
     "saved": "coalesce(p.saved, -1)",
 }
 _GROUP_ORDERS: dict[IncidentOrder, str] = {
-    "newest": "max(p.last)",
-    "cost": "coalesce(sum(p.cost), -1)",
-    "count": "count(*)",
-    "saved": "coalesce(sum(p.saved), -1)",
+    "newest": "max(last)",
+    "cost": "coalesce(sum(cost), -1)",
+    "count": "sum(incidents)",
+    "saved": "coalesce(sum(saved), -1)",
 }
 
 MAX_SORTED_CANDIDATES = 5_000
@@ -298,16 +298,19 @@ def find_groups(
     where, values = _conditions(wanted)
     names = [] if by == "all" else by.split(",")
     skipped = 0 if cursor is None else int(cursor)
-    if skipped < 0:
+    if not 0 <= skipped <= NEWEST:
         raise ValueError("the cursor is not one that a page returned")
-    columns = "".join(f"p.{name}, " for name in names)
-    grouping = f"GROUP BY {', '.join(names)}" if names else ""
+    columns = "".join(f"{name}, " for name in names)
+    # By caller first: to count distinct callers, PostgreSQL would sort all incidents.
+    of_callers = ", ".join(dict.fromkeys([*names, "caller"]))
     rows = connection.execute(
-        f"SELECT {columns}count(*), count(*) FILTER (WHERE p.closed IS NULL),"
-        " count(DISTINCT p.caller), min(p.opened), max(p.last), CAST(sum(p.hits) AS bigint),"
-        " CAST(sum(p.refused) AS bigint), CAST(sum(p.cost) AS bigint),"
-        " CAST(sum(p.saved) AS bigint)"
-        f" FROM incident p WHERE {' AND '.join(where)} {grouping} HAVING count(*) > 0"
+        f"SELECT {columns}{_sums('incidents', 'open')}, count(DISTINCT caller), min(opened),"
+        f" max(last), {_sums('hits', 'refused', 'cost', 'saved')} FROM (SELECT {of_callers},"
+        " count(*) AS incidents, count(*) FILTER (WHERE closed IS NULL) AS open,"
+        " min(opened) AS opened, max(last) AS last, sum(hits) AS hits, sum(refused) AS refused,"
+        f" sum(cost) AS cost, sum(saved) AS saved FROM incident p WHERE {' AND '.join(where)}"
+        f" GROUP BY {of_callers}) AS of_callers"
+        f" {f'GROUP BY {columns[:-2]}' if names else ''} HAVING count(*) > 0"
         f" ORDER BY {', '.join([f'{_GROUP_ORDERS[order]} DESC', *names])}"
         " LIMIT :limit OFFSET :skipped",
         {**values, "limit": limit + 1, "skipped": skipped},
@@ -318,6 +321,10 @@ def find_groups(
         for row in rows[:limit]
     ]
     return Page(found, str(skipped + limit) if len(rows) > limit else None)
+
+
+def _sums(*names: str) -> str:
+    return ", ".join(f"CAST(sum({name}) AS bigint)" for name in names)
 
 
 def cursor_of(value: float, incident_id: str) -> str:
@@ -352,6 +359,7 @@ def _index(connection: Connection, wanted: Mapping[str, Any], order: IncidentOrd
 
 def _parse_cursor(cursor: str, order: IncidentOrder) -> tuple[float, str]:
     value, separator, incident_id = cursor.partition("~")
-    if not separator:
+    number = float(value) if order == "newest" else int(value)
+    if not separator or not abs(number) <= NEWEST:
         raise ValueError("the cursor is not one that a page returned")
-    return float(value) if order == "newest" else int(value), incident_id
+    return number, incident_id
