@@ -229,7 +229,7 @@ class Trajectory:
                 continue
             others = (other for other in rounds if other is not round_)
             is_new_call = all(other.signature != round_.signature for other in others)
-            if round_.made_change if is_new_call else _has_new_result(round_, rounds[age + 1 :]):
+            if round_.made_change if is_new_call else has_new_result(round_, rounds[age + 1 :]):
                 return rounds[:age]
         return rounds
 
@@ -310,13 +310,13 @@ def since_other_result(rounds: list[Round]) -> list[Round]:
             round_.signature == latest.signature
             and (latest.failure is None or round_.failure is None)
             and not round_.repeats(latest)
-            and _has_new_result(round_, rounds[age + 1 :])
+            and has_new_result(round_, rounds[age + 1 :])
         ):
             return rounds[:age]
     return rounds
 
 
-def _has_new_result(round_: Round, before: list[Round]) -> bool:
+def has_new_result(round_: Round, before: Sequence[Round]) -> bool:
     """Return whether a call was made before, and never with this result."""
     same_calls = [earlier for earlier in before if earlier.signature == round_.signature]
     return bool(same_calls) and not any(round_.has_same_result(earlier) for earlier in same_calls)

@@ -36,6 +36,13 @@ def hits(n):
     return Use("search", {"query": f"shipments {TOPICS[n % 7]} {n * 7919}"}, PLACES)
 
 
+def chunks(n):
+    """Search in new words, and find the same texts in another order, with other ids."""
+    return Use(
+        "retrieve", {"query": f"duty {TOPICS[n % 7]} {n * 7919}"}, f"[{n}f{n}e{n:09}]\n{report(n)}"
+    )
+
+
 def grep(n, result=PLACES):
     return bash(f"grep -rn '{TOPICS[n % 7]}{n}' web", result)
 
@@ -75,6 +82,7 @@ def grep(n, result=PLACES):
         ),
         case([hits(n) for n in range(24)], True, id="other words for a search with the same hits"),
         case([grep(n) for n in range(24)], True, id="other patterns with the same hits"),
+        case([chunks(n) for n in range(24)], True, id="other words, the same chunks in turn"),
         case(
             [grep(n, f"src/{n}.py:{n}: import flag from the {n}th place") for n in range(24)],
             False,

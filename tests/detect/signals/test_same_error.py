@@ -142,6 +142,16 @@ def edits_and_tests(paths, results):
             id="another result in between",
         ),
         case(
+            edits_and_tests(["sum.py"] * 24, [f"Error: {word}" for word in WORDS[:2]] * 12),
+            7,
+            id="two results in turn, over and over",
+        ),
+        case(
+            edits_and_tests(["sum.py"] * 12, [f"Error: {n // 6} is {n % 3}" for n in range(12)]),
+            1,
+            id="three results in turn, then three others",
+        ),
+        case(
             [step for n in range(8) for step in (bash(f"git checkout {n}", ""), bash("make", RED))],
             1,
             id="another revision each time",

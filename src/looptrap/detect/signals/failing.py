@@ -7,7 +7,12 @@ import re
 from looptrap.detect.round import MAX_QUERY_CHARS, Round
 from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
-from looptrap.detect.trajectory import RunTrajectory, Trajectory, since_other_result
+from looptrap.detect.trajectory import (
+    RunTrajectory,
+    Trajectory,
+    has_new_result,
+    since_other_result,
+)
 
 _NAME = re.compile(r"[^\W\d]\w{3,}")
 
@@ -102,20 +107,23 @@ def _count_in_other_turns(latest: Round, trajectory: Trajectory) -> int:
 def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
     """Return how often the same check failed with the same result, with a change before each time.
 
-    An equal call with another result ends it: then a change had an effect. To change something
-    else is another approach, and counts less.
+    An equal call with a result that was new then ends it: a change had an effect. To change
+    something else is another approach, and counts less.
     """
     if latest.is_deferred or latest.is_poll:
         return 0
     if trajectory.is_new_call and not isinstance(trajectory, RunTrajectory):
         return 0
     changed: list[set[str]] = [set()]  # what was changed before each failure, the latest first
-    for round_ in trajectory.latest_across_compactions(VAIN_CHANGES_ROUNDS)[1:]:
+    rounds = trajectory.latest_across_compactions(VAIN_CHANGES_ROUNDS)
+    for age, round_ in enumerate(rounds[1:], 1):
         if round_.signature == latest.signature or (
             latest.is_check and round_.is_check and round_.failure == latest.failure
         ):
             if not round_.has_same_result(latest):
-                break
+                if has_new_result(round_, rounds[age + 1 :]) or round_.failure is None:
+                    break
+                continue  # one of several failures in turn
             if changed[-1]:
                 changed.append(set())
         elif round_.switches_subject:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from looptrap.detect.call_kind import MAX_ACKNOWLEDGEMENT_CHARS
 from looptrap.detect.courtesy import is_courtesy
 from looptrap.detect.remembered_round import RememberedRound
 from looptrap.detect.round import Round
@@ -16,6 +15,9 @@ from looptrap.detect.trajectory import Trajectory
 MIN_SHARED = 3 / 4
 """Share of what a row of turns says that several of them say. Ten short paragraphs about one
 subject share about half of their words."""
+
+MAX_REMINDER_CHARS = 300
+"""What is answered to a note may remind the agent to act; more than this is content."""
 
 COURTESY_WEIGHT = 5 / 3
 """What a turn counts that is a courtesy, and was answered with one: nobody waits for more."""
@@ -70,7 +72,7 @@ def _is_courteous(round_: Round) -> bool:
 
 def _is_mere_note(round_: Round) -> bool:
     """Return whether an agent only writes to itself, and gets only an acknowledgement."""
-    return len(round_.result) <= MAX_ACKNOWLEDGEMENT_CHARS and round_.is_note
+    return len(round_.result) <= MAX_REMINDER_CHARS and round_.is_note
 
 
 def _is_talk(round_: Round) -> bool:

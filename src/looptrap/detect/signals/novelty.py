@@ -5,7 +5,7 @@ from __future__ import annotations
 from looptrap.detect.call_kind import asks_in_words, hands_over, searches
 from looptrap.detect.canonical import mask_result
 from looptrap.detect.remembered_round import RememberedRound
-from looptrap.detect.round import Round
+from looptrap.detect.round import MIN_CONTENT_WORDS, Round
 from looptrap.detect.signals.same_words import is_due
 from looptrap.detect.similarity import distinct_words
 from looptrap.detect.trajectory import Trajectory
@@ -69,13 +69,11 @@ def count_without_news(trajectory: Trajectory) -> int:
 def _asks(round_: Round) -> bool:
     if isinstance(round_, RememberedRound):
         return round_.has_hits and not round_.is_screen_action
-    return (
-        bool(round_.calls)
-        and not round_.is_poll
-        and all(
-            asks_in_words(call.name, call.arguments) or searches(call.name, call.arguments)
-            for call in round_.calls
-        )
+    if not round_.calls or round_.is_poll:
+        return False
+    return all(
+        asks_in_words(call.name, call.arguments) or searches(call.name, call.arguments)
+        for call in round_.calls
     )
 
 
@@ -107,7 +105,8 @@ def _stale(rounds: list[Round]) -> list[bool]:
         new = found - brought
         has_number = any(map(str.isdigit, "".join(new)))
         is_known = len(new) <= MAX_NEW_SHARE * len(found) and not has_number
-        stale.append(is_known and asked <= said)
+        # Where nothing is found at all, only the same words again say that the search is stuck.
+        stale.append(is_known and (asked <= said or len(found) >= MIN_CONTENT_WORDS))
         said |= asked
         brought |= found
     return stale
