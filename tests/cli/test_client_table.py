@@ -51,6 +51,14 @@ def point(words, user, configured=None):
         pytest.param(["/opt/bin/codex", "exec"], "codex", 0, id="a path"),
         pytest.param(["npx", "-y", "@openai/codex@latest", "exec"], "codex", 2, id="a package"),
         pytest.param(["uvx", "aider-chat"], "aider", 1, id="another package"),
+        pytest.param(
+            ["npx", "--package", "@openai/codex", "codex", "exec"], "codex", 3, id="an option"
+        ),
+        pytest.param(["uvx", "--python", "3.12", "aider"], "aider", 3, id="an option and a value"),
+        pytest.param(["timeout", "8h", "codex", "exec"], "codex", 2, id="behind another command"),
+        pytest.param(["time", "-p", "claude"], "claude", 2, id="an option without a package"),
+        pytest.param(["env", "A=1", "claude"], "claude", 2, id="behind a variable"),
+        pytest.param(["nice", "make", "test"], "", 0, id="an unknown command behind another"),
         pytest.param(["npx"], "", 0, id="no package"),
         pytest.param(["python", "claude"], "", 0, id="another program"),
         pytest.param(["cursor-agent"], "cursor", 0, id="a second name"),

@@ -310,10 +310,14 @@ PROGRAMS = (
         pass_entries=_cline_variable,
         warnings=_cline_warnings,
         steps="""\
-Cline keeps its base URL with the login of a provider. For its command line:
+Cline keeps its base URL with the login of a provider. For its command line, with a key of OpenAI:
 
-  cline auth --provider anthropic --apikey KEY --modelid MODEL --baseurl {anthropic}
   cline auth --provider openai-native --apikey KEY --modelid MODEL --baseurl {openai}
+
+With a key of Anthropic, `cline auth` takes no base URL. Log in without one, and add it to the
+settings of anthropic in ~/.cline/data/settings/providers.json:
+
+  "baseUrl": "{anthropic}/v1"
 
 In VS Code: open Cline's settings, choose the API provider Anthropic, check "Use custom base
 URL" and enter {anthropic}; or choose OpenAI Compatible, and enter {openai}.""",
@@ -359,22 +363,30 @@ Each extension of VS Code has its own settings:
 ANY_PROGRAM = ClientProgram(names=("",), variables={**LITELLM, "GOOGLE_GEMINI_BASE_URL": GEMINI})
 """For a command that is not in the table: all variables that SDKs and frameworks read."""
 
-RUNNERS = frozenset(("bunx", "npx", "pnpx", "uvx"))
+PACKAGE_RUNNERS = frozenset(
+    ("bun", "bunx", "npm", "npx", "pipx", "pnpm", "pnpx", "uv", "uvx", "yarn")
+)
 """Commands that run a program out of a package."""
+
+PACKAGE_OPTIONS = frozenset(("--from", "--package", "--with", "-p"))
+"""Their options with a package, behind which the program follows."""
+
+WRAPPERS = frozenset(("caffeinate", "env", "nice", "nohup", "setsid", "stdbuf", "time", "timeout"))
+"""Commands that run another one with something changed."""
 
 
 def find_program(words: Sequence[str]) -> tuple[ClientProgram, int]:
     """Return the program that a command runs, and the position of its name."""
-    position = 0
-    if Path(words[0]).name in RUNNERS:
-        others = (i for i, word in enumerate(words) if i and not word.startswith("-"))
-        position = next(others, 0)
-    word = words[position]
-    package = word[0] + word[1:].partition("@")[0] if word else ""
-    for program in PROGRAMS:
-        if Path(word).name in program.names or package in program.names:
-            return program, position
-    return ANY_PROGRAM, position
+    first = Path(words[0]).name
+    for position in range(len(words) if first in PACKAGE_RUNNERS | WRAPPERS else 1):
+        if first in PACKAGE_RUNNERS and words[position - 1] in PACKAGE_OPTIONS:
+            continue
+        word = words[position]
+        package = word[0] + word[1:].partition("@")[0] if word else ""
+        for program in PROGRAMS:
+            if Path(word).name in program.names or package in program.names:
+                return program, position
+    return ANY_PROGRAM, 0
 
 
 def program_named(name: str) -> ClientProgram:
