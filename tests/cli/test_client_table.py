@@ -174,6 +174,48 @@ def test_codex_keeps_the_path_of_its_provider(user, files, url):
     assert pair.partition("=")[2] == json.dumps(url)
 
 
+QWEN_LOGIN = '{"security": {"auth": {"selectedType": "openai"}}}'
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "files", "added"),
+    [
+        pytest.param(["qwen", "-p", "x"], {"OPENAI_API_KEY": "k"}, {}, "openai", id="OpenAI"),
+        pytest.param(["qwen"], {"ANTHROPIC_API_KEY": "k"}, {}, "anthropic", id="Anthropic"),
+        pytest.param(["npx", "qwen", "Mend it"], {"OPENAI_API_KEY": "k"}, {}, "openai", id="npx"),
+        pytest.param(["qwen", "-p", "x"], {}, {}, "", id="no key"),
+        pytest.param(["qwen", "mcp", "list"], {"OPENAI_API_KEY": "k"}, {}, "", id="a subcommand"),
+        pytest.param(
+            ["qwen", "--auth-type=anthropic"], {"OPENAI_API_KEY": "k"}, {}, "", id="an argument"
+        ),
+        pytest.param(
+            ["qwen"], {"OPENAI_API_KEY": "k", "OPENAI_MODEL": "m"}, {}, "", id="a variable"
+        ),
+        pytest.param(
+            ["qwen"], {"OPENAI_API_KEY": "k"}, {".qwen/settings.json": QWEN_LOGIN}, "", id="a login"
+        ),
+    ],
+)
+def test_qwen_gets_the_login_of_its_key_where_nothing_chooses_one(user, words, env, files, added):
+    found, _ = point(words, user(env, files))
+    position = find_program(words)[1] + 1
+    expected = ["--auth-type", added] if added else []
+    assert found == [*words[:position], *expected, *words[position:]]
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "configured"),
+    [
+        pytest.param(["mini", "-m", "openai/gpt-5.4"], {}, "true", id="an argument"),
+        pytest.param(["mini", "--model=openai/gpt-5.4"], {}, "true", id="a long one"),
+        pytest.param(["mini"], {"MSWEA_MODEL_NAME": "openai/gpt-5.4"}, "true", id="a variable"),
+        pytest.param(["mini"], {}, None, id="no model"),
+    ],
+)
+def test_mini_asks_nothing_where_the_model_is_chosen(user, words, env, configured):
+    assert point(words, user(env)).env.get("MSWEA_CONFIGURED") == configured
+
+
 def test_one_url_for_all_apis_is_replaced_only_where_it_is_set(user):
     assert "LLM_BASE_URL" not in point(["openhands"], user())[1]
     _, env = point(["openhands"], user({"LLM_BASE_URL": "https://proxy.example/llm"}), {})

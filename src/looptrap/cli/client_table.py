@@ -167,6 +167,36 @@ def _qwen_warnings(user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
         yield "calls of a Qwen login do not pass the gateway, only those with an API key"
 
 
+_QWEN_LOGINS = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
+_QWEN_MODELS = ("OPENAI_MODEL", "QWEN_MODEL", "ANTHROPIC_MODEL", "GEMINI_MODEL")
+
+
+def _qwen_arguments(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
+    """Choose the login by the key where nothing else chooses one: it would end without."""
+    following = words[find_program(words)[1] + 1 :]
+    login = next((one for key, one in _QWEN_LOGINS.items() if user.env.get(key)), "")
+    is_chosen = (
+        bool(user.value("~/.qwen/settings.json", _AUTH_TYPE))
+        or any(user.env.get(name) for name in _QWEN_MODELS)
+        or any(word.partition("=")[0] == "--auth-type" for word in following)
+    )
+    is_command = bool(following) and not following[0].startswith("-") and " " not in following[0]
+    if not login or is_chosen or is_command:
+        return RunWords([], {})
+    return RunWords(["--auth-type", login], {})
+
+
+# mini-swe-agent
+
+
+def _mini_variable(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
+    """Skip what it asks for at its first start if the model is chosen."""
+    is_chosen = bool(user.env.get("MSWEA_MODEL_NAME")) or any(
+        word.partition("=")[0] in ("-m", "--model") for word in words
+    )
+    return RunWords([], {"MSWEA_CONFIGURED": "true"} if is_chosen else {})
+
+
 # Cline
 
 _CLINE_PROVIDERS = "~/.cline/data/settings/providers.json"
@@ -275,6 +305,7 @@ PROGRAMS = (
                 ("env", "ANTHROPIC_BASE_URL"): ANTHROPIC,
             }
         ),
+        pass_entries=_qwen_arguments,
         warnings=_qwen_warnings,
     ),
     ClientProgram(
@@ -301,7 +332,7 @@ PROGRAMS = (
             }
         ),
     ),
-    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM),
+    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM, pass_entries=_mini_variable),
     ClientProgram(names=("openhands",), variables=LITELLM, common_variable="LLM_BASE_URL"),
     ClientProgram(
         names=("cline",),
