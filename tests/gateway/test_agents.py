@@ -44,7 +44,9 @@ async def test_an_agent_gets_the_refusal_that_ends_it(serve, headers, status, co
     found, body = await refused(here, headers)
     assert (found, body["error"]["code"]) == (status, code)
     assert "recursive_loop_detected" in body["error"]["message"]
-    assert body["detail"]["error"] == "recursive_loop_detected"
+    # Qwen Code shows the whole body where it speaks Anthropic's API.
+    detail = body.get("detail", {})
+    assert detail.get("error") == (None if headers is QWEN_CODE else "recursive_loop_detected")
 
 
 @pytest.mark.parametrize(("toml", "more", "headers", "status", "error"), [
@@ -77,7 +79,7 @@ async def test_an_agent_that_reads_errors_finds_no_sign_of_one_that_passes(
     status, body = await refused(here, OPENCODE, calls)
     error = body["error"]
     assert status == 400
-    assert body["detail"] == {"error": error["code"], "message": error["message"]}
+    assert "detail" not in body
     assert not re.search("500|rate.limit", json.dumps(body))
     assert shown in error["message"].replace(WORD_JOINER, "")
 

@@ -46,6 +46,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it shows the reason only in a final message: that is sent in place of an error."""
     code: str | None = None
     """The error code with which it shows the message of an error, and not the whole body."""
+    shows_body: bool = False
+    """Whether it shows the whole body of an error."""
     reads_errors: bool = False
     """Whether it sends a call again, whatever the status, if anything in the error looks like a
     failure that passes, such as 503."""
@@ -59,10 +61,15 @@ SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 AGENTS = (
     # With Anthropic's API it calls itself claude-cli, with a version of its own.
-    Agent(name="Qwen Code", user_agents=(b"qwencode/", b"claude-cli/0."), status=400),
+    Agent(
+        name="Qwen Code",
+        user_agents=(b"qwencode/", b"claude-cli/0."),
+        status=400,
+        shows_body=True,
+    ),
     Agent(name="Claude Code", user_agents=(b"claude-cli/",), header=b"x-claude-code-session-id"),
     Agent(name="Codex", user_agents=(b"codex",), status=400, code="invalid_prompt"),
-    Agent(name="Gemini CLI", user_agents=(b"geminicli",), status=400),
+    Agent(name="Gemini CLI", user_agents=(b"geminicli",), status=400, shows_body=True),
     Agent(name="opencode", user_agents=(b"opencode/",), status=400, reads_errors=True),
     Agent(
         name="Inspect",

@@ -58,14 +58,14 @@ def refusal(
         "evidence": verdict.evidence,
     }
     agent = _agent_to_end(call, verdict, block_status)
-    if agent.reads_errors:
-        detail = {"error": code, "message": message}  # digits of a fingerprint may read as a status
+    # The digits of a fingerprint may read as a status.
+    is_short = agent.shows_body or agent.reads_errors
     configured = block_status if isinstance(block_status, int) else DEFAULT_STATUS
     status = agent.status or STATUSES.get(verdict.reason, configured)
     blocked = msgspec.structs.replace(verdict, action=Action.BLOCK)
     answer = refusal_answer(
         call,
-        Refusal(status, agent.code or code, verdict.reason, message, detail),
+        Refusal(status, agent.code or code, verdict.reason, message, None if is_short else detail),
         headers_of(blocked, shadow, pace),
         request_id,
     )
