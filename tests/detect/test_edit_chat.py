@@ -47,6 +47,16 @@ CASES = {
         [LINE, ("assistant", edit(0, 1)), UPDATED, OK, *SHOWN, LINE, LINE],
         [("user",), EDITED, ("tool", "I updated the files."), (SAME_LINE,), (SAME_LINE,)],
     ),
+    "the same line again, joined to a report": (
+        [
+            *(LINE, ("assistant", edit(0, 1)), UPDATED, OK, *SHOWN),
+            *(("user", ran("1 failed")), OK, ("user", f"{ran('1 failed')}\nMend it.")),
+        ],
+        [
+            ("user",), ("assistant", "edit", "run"), ("tool", "I updated the files.", "1 failed"),
+            (SAME_LINE,),
+        ],
+    ),
     "an edit that does not fit, twice, and then no word about it": (
         [
             *(LINE, ("assistant", edit(9, 1)), UPDATED, OK, ("user", FAILED)),

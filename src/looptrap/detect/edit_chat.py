@@ -236,6 +236,9 @@ class _Chat:
             self.files = text
         elif is_agreed and _BACKGROUND.match(text, 0, MAX_START_BYTES) is not None:
             pass
+        elif self._is_joined(text):
+            self._entries.append(Message(SAME_LINE, self._line))
+            return is_agreed
         elif self._is_about_answer(text):
             return is_agreed
         else:
@@ -246,6 +249,14 @@ class _Chat:
             self._entries.append(Message(role, text, message.calls, message.results))
             return is_agreed and _RAN.match(text) is not None
         return True
+
+    def _is_joined(self, text: str) -> bool:
+        """Return whether the line follows a report in one message; if so, keep the report.
+
+        Where nothing was answered between, as after a refusal, a library joins the two for Claude.
+        """
+        report = text.removesuffix(f"\n{self._line}").strip()
+        return bool(self._line) and report != text and self._is_about_answer(report)
 
     def _is_about_answer(self, text: str) -> bool:
         latest = self._entries[-1] if self._entries else None
