@@ -49,8 +49,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     shows_body: bool = False
     """Whether it shows the whole body of an error."""
     reads_errors: bool = False
-    """Whether it sends a call again, whatever the status, if anything in the error looks like a
-    failure that passes, such as 503."""
+    """Whether it sends a call again, or hides the reason, if anything in the error looks like a
+    failure that passes, such as 503, whatever the status."""
     finish: FinishTool | None = None
     """The tool with which a final message ends its run, where text alone does not."""
 
@@ -66,6 +66,7 @@ AGENTS = (
         user_agents=(b"qwencode/", b"claude-cli/0."),
         status=400,
         shows_body=True,
+        reads_errors=True,
     ),
     Agent(name="Claude Code", user_agents=(b"claude-cli/",), header=b"x-claude-code-session-id"),
     Agent(name="Codex", user_agents=(b"codex",), status=400, code="invalid_prompt"),
