@@ -51,6 +51,14 @@ def point(words, user, configured=None):
         pytest.param(["/opt/bin/codex", "exec"], "codex", 0, id="a path"),
         pytest.param(["npx", "-y", "@openai/codex@latest", "exec"], "codex", 2, id="a package"),
         pytest.param(["uvx", "aider-chat"], "aider", 1, id="another package"),
+        pytest.param(
+            ["npx", "--package", "@openai/codex", "codex", "exec"], "codex", 3, id="an option"
+        ),
+        pytest.param(["uvx", "--python", "3.12", "aider"], "aider", 3, id="an option and a value"),
+        pytest.param(["timeout", "8h", "codex", "exec"], "codex", 2, id="behind another command"),
+        pytest.param(["time", "-p", "claude"], "claude", 2, id="an option without a package"),
+        pytest.param(["env", "A=1", "claude"], "claude", 2, id="behind a variable"),
+        pytest.param(["nice", "make", "test"], "", 0, id="an unknown command behind another"),
         pytest.param(["npx"], "", 0, id="no package"),
         pytest.param(["python", "claude"], "", 0, id="another program"),
         pytest.param(["cursor-agent"], "cursor", 0, id="a second name"),
@@ -164,6 +172,48 @@ def test_codex_keeps_the_path_of_its_provider(user, files, url):
     words, _ = point(["codex"], user(files=files))
     [pair] = [word for word in words if "base_url" in word]
     assert pair.partition("=")[2] == json.dumps(url)
+
+
+QWEN_LOGIN = '{"security": {"auth": {"selectedType": "openai"}}}'
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "files", "added"),
+    [
+        pytest.param(["qwen", "-p", "x"], {"OPENAI_API_KEY": "k"}, {}, "openai", id="OpenAI"),
+        pytest.param(["qwen"], {"ANTHROPIC_API_KEY": "k"}, {}, "anthropic", id="Anthropic"),
+        pytest.param(["npx", "qwen", "Mend it"], {"OPENAI_API_KEY": "k"}, {}, "openai", id="npx"),
+        pytest.param(["qwen", "-p", "x"], {}, {}, "", id="no key"),
+        pytest.param(["qwen", "mcp", "list"], {"OPENAI_API_KEY": "k"}, {}, "", id="a subcommand"),
+        pytest.param(
+            ["qwen", "--auth-type=anthropic"], {"OPENAI_API_KEY": "k"}, {}, "", id="an argument"
+        ),
+        pytest.param(
+            ["qwen"], {"OPENAI_API_KEY": "k", "OPENAI_MODEL": "m"}, {}, "", id="a variable"
+        ),
+        pytest.param(
+            ["qwen"], {"OPENAI_API_KEY": "k"}, {".qwen/settings.json": QWEN_LOGIN}, "", id="a login"
+        ),
+    ],
+)
+def test_qwen_gets_the_login_of_its_key_where_nothing_chooses_one(user, words, env, files, added):
+    found, _ = point(words, user(env, files))
+    position = find_program(words)[1] + 1
+    expected = ["--auth-type", added] if added else []
+    assert found == [*words[:position], *expected, *words[position:]]
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "configured"),
+    [
+        pytest.param(["mini", "-m", "openai/gpt-5.4"], {}, "true", id="an argument"),
+        pytest.param(["mini", "--model=openai/gpt-5.4"], {}, "true", id="a long one"),
+        pytest.param(["mini"], {"MSWEA_MODEL_NAME": "openai/gpt-5.4"}, "true", id="a variable"),
+        pytest.param(["mini"], {}, None, id="no model"),
+    ],
+)
+def test_mini_asks_nothing_where_the_model_is_chosen(user, words, env, configured):
+    assert point(words, user(env)).env.get("MSWEA_CONFIGURED") == configured
 
 
 def test_one_url_for_all_apis_is_replaced_only_where_it_is_set(user):

@@ -142,6 +142,19 @@ def test_a_loop_is_answered_as_asked_for(guarded, flags, last, line, status):
     assert ended.status == status
 
 
+@pytest.mark.parametrize(
+    ("flags", "prompt", "why"),
+    [
+        pytest.param([], "Hi", "identical request sent 8 times in a row", id="an error"),
+        pytest.param(["--on-loop", "stop"], "Hi", "identical request sent 8 times", id="a message"),
+        pytest.param(["--budget", "0.0001"], "Task {number}", "budget run-", id="a budget"),
+    ],
+)
+def test_the_report_says_why_the_latest_call_was_refused(guarded, flags, prompt, why):
+    said = guarded(*flags, "--", *asking(8, chat(prompt))).said
+    assert f"\nlooptrap: the latest refusal: {why}" in said
+
+
 def test_a_budget_is_for_all_callers_of_the_run_together(guarded, tmp_path):
     (tmp_path / "prices.toml").write_text("[price_fallback]\ninput = 0\noutput = 1000000")
     body = json.dumps({**json.loads(chat("Task {number}", "made-up")), "max_tokens": 128_000})

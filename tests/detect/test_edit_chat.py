@@ -12,6 +12,7 @@ SHOWN = [("user", f"{FILES}\napp.py\n```\nSTEP = 0\n```\n"), AGREED]
 SYSTEM_MESSAGE = ("system", SYSTEM)
 UPDATED = ("user", "I updated the files.")
 LINE = ("user", "Mend it.")
+FAILED = "# 1 SEARCH/REPLACE block failed to match!"
 
 
 def read(*messages, **more):
@@ -37,6 +38,44 @@ CASES = {
     "the same line again": (
         [LINE, ("assistant", edit(0, 1)), UPDATED, OK, *SHOWN, LINE],
         [("user",), EDITED, ("tool", "I updated the files."), (SAME_LINE,)],
+    ),
+    "the same line again, after words": (
+        [*SHOWN, LINE, ("assistant", "It is fine."), LINE],
+        [("user",), ("assistant",), ("user",)],
+    ),
+    "the same line again, after no answer": (
+        [LINE, ("assistant", edit(0, 1)), UPDATED, OK, *SHOWN, LINE, LINE],
+        [("user",), EDITED, ("tool", "I updated the files."), (SAME_LINE,), (SAME_LINE,)],
+    ),
+    "the same line again, joined to a report": (
+        [
+            *(LINE, ("assistant", edit(0, 1)), UPDATED, OK, *SHOWN),
+            *(("user", ran("1 failed")), OK, ("user", f"{ran('1 failed')}\nMend it.")),
+        ],
+        [
+            ("user",), ("assistant", "edit", "run"), ("tool", "I updated the files.", "1 failed"),
+            (SAME_LINE,),
+        ],
+    ),
+    "an edit that does not fit, twice, and then no word about it": (
+        [
+            *(LINE, ("assistant", edit(9, 1)), UPDATED, OK, ("user", FAILED)),
+            *(("assistant", edit(9, 1, say="Again:")), UPDATED, OK, *SHOWN, LINE),
+        ],
+        [
+            ("user",), EDITED, ("tool", f"I updated the files.\n{FAILED}"),
+            EDITED, ("tool", f"I updated the files.\n{FAILED}"), (SAME_LINE,),
+        ],
+    ),
+    "an edit that does not fit, and then another one": (
+        [
+            *(LINE, ("assistant", edit(9, 1)), UPDATED, OK, ("user", FAILED)),
+            *(("assistant", edit(0, 1)), UPDATED, OK, *SHOWN, LINE),
+        ],
+        [
+            ("user",), EDITED, ("tool", f"I updated the files.\n{FAILED}"),
+            EDITED, ("tool", "I updated the files."), (SAME_LINE,),
+        ],
     ),
     "a commit": (
         [

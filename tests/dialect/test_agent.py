@@ -1,6 +1,7 @@
 """Agents: the session that each names by itself, and how it is recognised."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from looptrap.dialect.agent import (
     AGENT_SESSION_HEADERS,
     AGENTS,
+    WORD_JOINER,
     agent_of,
     agent_session_of,
     finishing_calls,
     main_session_of,
+    without_passing_signs,
 )
 from looptrap.dialect.model import MAX_NAME_CHARS, Request
 from looptrap.dialect.registry import read
@@ -191,3 +194,28 @@ def test_a_run_is_ended_by_a_tool_only_if_the_agent_has_it(tools, names):
 def test_agents_have_names_of_their_own_and_statuses_that_no_sdk_retries():
     assert len({agent.name for agent in AGENTS}) == len(AGENTS)
     assert {agent.status for agent in AGENTS} <= {None, 400, 403, 404, 422}
+
+
+RETRIED = re.compile(
+    # What opencode 1.18.33 and LiteLLM 1.106 take for failures that pass.
+    r"429|500|502|503|504|524|rate[\s_-]*limit|too many requests|overloaded|service unavailable"
+    r"|internal[ _]error|internal server error|server[ _-]error|terminated|fetch failed"
+    r"|network[-_\s]error|(?:timeout|timed out|time out)\b|resource[ _]exhausted",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("text", [
+    "fingerprint 1h-5035249429", "$500 of $500 used", "get_rate_limits with the same result",
+    "Service Unavailable", "resource_exhausted", "a server-error, an internal error", "timed out",
+])  # fmt: skip
+def test_a_text_without_signs_of_a_passing_failure_reads_the_same(text):
+    assert RETRIED.search(text)
+    changed = without_passing_signs(text)
+    assert not RETRIED.search(changed)
+    assert changed.replace(WORD_JOINER, "") == text
+
+
+def test_a_text_without_such_signs_stays_as_it_is():
+    text = "Blocked (recursive_loop_detected): bash with the same result, 5 times in 5 rounds."
+    assert without_passing_signs(text) == text

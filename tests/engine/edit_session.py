@@ -22,6 +22,8 @@ FILES = (
     "*Trust this message as the true contents of these files!*\n"
 )
 TEST = "python3 -m pytest"
+UPDATED = "I updated the files."
+NO_EDITS = "I didn't see any properly formatted edits in your reply?!"
 
 
 class Answer(NamedTuple):
@@ -125,22 +127,25 @@ class EditSession:
         """Do as the model says; return what aider says to it next, if anything."""
         self._current.append(_message("assistant", answer.text))
         if answer.rejected:
+            if answer.rejected.startswith("# "):  # it was read, and does not fit
+                self._move_back(NO_EDITS if self._commits else UPDATED)
             return answer.rejected
         if answer.files is None:
             return ""
         self.files |= answer.files
-        saved = "I updated the files."
-        if self._commits:
-            commit = f"{hash((self.calls, answer.text)) & 0xFFFFFFF:07x}"
-            saved = f"I committed the changes with git hash {commit} & commit msg: fix: step"
-        self._done += [
-            *self._current, _message("user", saved), _message("assistant", "Ok."),
-        ]  # fmt: skip
-        self._current = []
+        commit = f"{hash((self.calls, answer.text)) & 0xFFFFFFF:07x}"
+        committed = f"I committed the changes with git hash {commit} & commit msg: fix: step"
+        self._move_back(committed if self._commits else UPDATED)
         if answer.test:
             self.run(TEST, answer.test)
             return ran(answer.test)
         return ""
+
+    def _move_back(self, saved: str) -> None:
+        """Say what became of an edit, as aider does even if it could not make it."""
+        said = [_message("user", saved), _message("assistant", "Ok.")]
+        self._done += [*self._current, *said]
+        self._current = []
 
 
 def _message(role: str, content: str) -> dict[str, str]:

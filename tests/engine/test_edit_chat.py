@@ -96,6 +96,18 @@ HONEST = {
         lambda n: Answer(f"It is for part {n // 2}."),
         [line for n in range(12) for line in [f"What is part {n} for?"] * 2],
     ),
+    "the same question, and other answers": (
+        lambda n: Answer(f"Part {n} weighs {7 * n + 3} kg."),
+        ["What does it say?"] * 12,
+    ),
+    "an edit that does not fit, mended at the next line": (
+        lambda n: (
+            Answer(edit(99, 1), rejected=rejected(99))
+            if n % 4 < 2
+            else step(n, n + 1, n, test=False)
+        ),
+        [LINE] * 8,
+    ),
     "a stutter, and then the right edit": (
         lambda n: step(0, 0) if n < 2 else step(n - 2, n - 1, n),
         [LINE] * 3,
@@ -117,6 +129,16 @@ def test_a_user_may_ask_the_same_about_an_output_that_moves(guard):
     for number in range(12):
         session.run("sh poll.sh", f"step {number} of 12")
         assert session.say("Is it packed?", lambda n: Answer("Not yet."))
+    assert set(session.actions) == {"allow"}
+
+
+def test_a_person_may_ask_the_same_after_each_answer(guard):
+    session = EditSession(guard)
+    for _ in range(12):
+        assert session.say(
+            "Is the build of the program packed by now?", lambda n: Answer("Not yet.")
+        )
+        session.now += 20
     assert set(session.actions) == {"allow"}
 
 

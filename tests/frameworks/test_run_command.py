@@ -25,6 +25,10 @@ PATIENCE_S = 120
 REFUSED_STATUS = 42
 
 
+WITHOUT_LOOPTRAP = {"MSWEA_CONFIGURED", "OPENAI_MODEL", "--auth-type", "openai"}
+"""What mini-swe-agent and Qwen Code need to begin without a question, if they run by themselves."""
+
+
 def with_a_key_only(program: Program) -> Program:
     """Return a program on a fresh machine: nothing says where its model is, and it has no files."""
     marker = "http://gateway"
@@ -33,9 +37,13 @@ def with_a_key_only(program: Program) -> Program:
         return marker not in value and "model_provider" not in value
 
     variables = {
-        name: value for name, value in program.environment(marker).items() if is_plain(value)
+        name: value
+        for name, value in program.environment(marker).items()
+        if is_plain(value) and name not in WITHOUT_LOOPTRAP
     }
-    arguments = [one for one in program.arguments(marker) if is_plain(one)]
+    arguments = [
+        one for one in program.arguments(marker) if is_plain(one) and one not in WITHOUT_LOOPTRAP
+    ]
     return replace(
         program,
         arguments=lambda _url: arguments,

@@ -1,12 +1,16 @@
 """Agents as the gateway sees them: the refusal that ends each, their sessions, their WebSockets."""
 
 import json
+import re
 
 import pytest
 from tests.gateway.serving import JSON, chat, until
 
+from looptrap.dialect.agent import WORD_JOINER
+
 CLAUDE_CODE = {"User-Agent": "claude-cli/2.1.326 (external, sdk-cli)"}
 CODEX = {"User-Agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64)"}
+OPENCODE = {"User-Agent": "opencode/1.18.33 (linux 6.18; x64) runtime/bun/1.3.14"}
 QWEN_CODE = {"User-Agent": "QwenCode/0.24.4 (linux; x64)"}
 SDK = {"User-Agent": "OpenAI/Python 3.49.0"}
 
@@ -40,7 +44,9 @@ async def test_an_agent_gets_the_refusal_that_ends_it(serve, headers, status, co
     found, body = await refused(here, headers)
     assert (found, body["error"]["code"]) == (status, code)
     assert "recursive_loop_detected" in body["error"]["message"]
-    assert body["detail"]["error"] == "recursive_loop_detected"
+    # Qwen Code shows the whole body where it speaks Anthropic's API.
+    detail = body.get("detail", {})
+    assert detail.get("error") == (None if headers is QWEN_CODE else "recursive_loop_detected")
 
 
 @pytest.mark.parametrize(("toml", "more", "headers", "status", "error"), [
@@ -56,6 +62,26 @@ async def test_the_status_of_other_refusals(serve, toml, more, headers, status, 
     calls = 7 if error == "recursive_loop_detected" else 3
     found, body = await refused(here, headers | more, calls)
     assert (found, body["detail"]["error"]) == (status, error)
+
+
+FIGURES = "[[budgets]]\nname = 'rate-limit-500'\nby = ['caller']\nlimit_tokens = 1\nperiod = '1d'\n"
+
+
+@pytest.mark.parametrize(("toml", "calls", "shown"), [
+    pytest.param("", 7, "recursive_loop_detected", id="a loop"),
+    pytest.param(FIGURES, 2, "budget rate-limit-500: ", id="a budget with such a name"),
+])  # fmt: skip
+async def test_an_agent_that_reads_errors_finds_no_sign_of_one_that_passes(
+    serve, toml, calls, shown
+):
+    """opencode sends a call again if 503 stands anywhere in an error, as in a fingerprint."""
+    here = await serve(toml)
+    status, body = await refused(here, OPENCODE, calls)
+    error = body["error"]
+    assert status == 400
+    assert "detail" not in body
+    assert not re.search("500|rate.limit", json.dumps(body))
+    assert shown in error["message"].replace(WORD_JOINER, "")
 
 
 OPENHANDS = [

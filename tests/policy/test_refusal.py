@@ -139,6 +139,55 @@ def test_mcp_reads_a_json_rpc_error_with_the_detail_as_data():
     assert body["error"]["data"] == DETAIL
 
 
+ERROR = {"message": MESSAGE, "type": "loop_detected", "param": None}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "agent", "body"),
+    [
+        pytest.param(
+            "gemini", b"GeminiCLI/0.61.0",
+            {"error": {"code": 400, "message": MESSAGE, "status": "INVALID_ARGUMENT"}},
+            id="Gemini CLI",
+        ),
+        pytest.param(
+            "anthropic", b"claude-cli/0.24.4",
+            {
+                "type": "error",
+                "error": {
+                    "type": "invalid_request_error",
+                    "message": MESSAGE,
+                    "details": {"error_code": "recursive_loop_detected"},
+                },
+                "request_id": "req-1",
+            },
+            id="Qwen Code",
+        ),
+        pytest.param(
+            "openai_chat", b"opencode/1.18.33",
+            {"error": ERROR | {"code": "recursive_loop_detected"}},
+            id="opencode",
+        ),
+        pytest.param(
+            "openai_chat", b"codex_exec/0.169.0",
+            {"error": ERROR | {"code": "invalid_prompt"}, "detail": DETAIL},
+            id="Codex shows the message only",
+        ),
+        pytest.param(
+            "mcp", b"opencode/1.18.33",
+            {"jsonrpc": "2.0", "id": 7, "error": {"code": -32029, "message": MESSAGE}},
+            id="tools of opencode",
+        ),
+    ],
+)  # fmt: skip
+def test_an_agent_that_shows_or_searches_the_whole_body_gets_a_short_one(dialect, agent, body):
+    path, sent = BODIES[dialect]
+    headers = [(b"user-agent", agent)]
+    call = read(Request(path=path, headers=headers, body=json.dumps(sent).encode()))
+    answer = refusal(call, LOOP, shadow=None, request_id="req-1", block_status="auto")
+    assert shape(answer) == body
+
+
 @pytest.mark.parametrize("sent_id", ["seven", 7, 2**70, None], ids=["text", "int", "huge", "null"])
 def test_a_json_rpc_id_comes_back_as_it_was_sent(sent_id):
     sent = {"jsonrpc": "2.0", "method": "tools/call", "id": sent_id, "params": {"name": "search"}}

@@ -167,6 +167,36 @@ def _qwen_warnings(user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
         yield "calls of a Qwen login do not pass the gateway, only those with an API key"
 
 
+_QWEN_LOGINS = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
+_QWEN_MODELS = ("OPENAI_MODEL", "QWEN_MODEL", "ANTHROPIC_MODEL", "GEMINI_MODEL")
+
+
+def _qwen_arguments(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
+    """Choose the login by the key where nothing else chooses one: it would end without."""
+    following = words[find_program(words)[1] + 1 :]
+    login = next((one for key, one in _QWEN_LOGINS.items() if user.env.get(key)), "")
+    is_chosen = (
+        bool(user.value("~/.qwen/settings.json", _AUTH_TYPE))
+        or any(user.env.get(name) for name in _QWEN_MODELS)
+        or any(word.partition("=")[0] == "--auth-type" for word in following)
+    )
+    is_command = bool(following) and not following[0].startswith("-") and " " not in following[0]
+    if not login or is_chosen or is_command:
+        return RunWords([], {})
+    return RunWords(["--auth-type", login], {})
+
+
+# mini-swe-agent
+
+
+def _mini_variable(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
+    """Skip what it asks for at its first start if the model is chosen."""
+    is_chosen = bool(user.env.get("MSWEA_MODEL_NAME")) or any(
+        word.partition("=")[0] in ("-m", "--model") for word in words
+    )
+    return RunWords([], {"MSWEA_CONFIGURED": "true"} if is_chosen else {})
+
+
 # Cline
 
 _CLINE_PROVIDERS = "~/.cline/data/settings/providers.json"
@@ -275,6 +305,7 @@ PROGRAMS = (
                 ("env", "ANTHROPIC_BASE_URL"): ANTHROPIC,
             }
         ),
+        pass_entries=_qwen_arguments,
         warnings=_qwen_warnings,
     ),
     ClientProgram(
@@ -301,7 +332,7 @@ PROGRAMS = (
             }
         ),
     ),
-    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM),
+    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM, pass_entries=_mini_variable),
     ClientProgram(names=("openhands",), variables=LITELLM, common_variable="LLM_BASE_URL"),
     ClientProgram(
         names=("cline",),
@@ -310,10 +341,14 @@ PROGRAMS = (
         pass_entries=_cline_variable,
         warnings=_cline_warnings,
         steps="""\
-Cline keeps its base URL with the login of a provider. For its command line:
+Cline keeps its base URL with the login of a provider. For its command line, with a key of OpenAI:
 
-  cline auth --provider anthropic --apikey KEY --modelid MODEL --baseurl {anthropic}
   cline auth --provider openai-native --apikey KEY --modelid MODEL --baseurl {openai}
+
+With a key of Anthropic, `cline auth` takes no base URL. Log in without one, and add it to the
+settings of anthropic in ~/.cline/data/settings/providers.json:
+
+  "baseUrl": "{anthropic}/v1"
 
 In VS Code: open Cline's settings, choose the API provider Anthropic, check "Use custom base
 URL" and enter {anthropic}; or choose OpenAI Compatible, and enter {openai}.""",
@@ -359,22 +394,30 @@ Each extension of VS Code has its own settings:
 ANY_PROGRAM = ClientProgram(names=("",), variables={**LITELLM, "GOOGLE_GEMINI_BASE_URL": GEMINI})
 """For a command that is not in the table: all variables that SDKs and frameworks read."""
 
-RUNNERS = frozenset(("bunx", "npx", "pnpx", "uvx"))
+PACKAGE_RUNNERS = frozenset(
+    ("bun", "bunx", "npm", "npx", "pipx", "pnpm", "pnpx", "uv", "uvx", "yarn")
+)
 """Commands that run a program out of a package."""
+
+PACKAGE_OPTIONS = frozenset(("--from", "--package", "--with", "-p"))
+"""Their options with a package, behind which the program follows."""
+
+WRAPPERS = frozenset(("caffeinate", "env", "nice", "nohup", "setsid", "stdbuf", "time", "timeout"))
+"""Commands that run another one with something changed."""
 
 
 def find_program(words: Sequence[str]) -> tuple[ClientProgram, int]:
     """Return the program that a command runs, and the position of its name."""
-    position = 0
-    if Path(words[0]).name in RUNNERS:
-        others = (i for i, word in enumerate(words) if i and not word.startswith("-"))
-        position = next(others, 0)
-    word = words[position]
-    package = word[0] + word[1:].partition("@")[0] if word else ""
-    for program in PROGRAMS:
-        if Path(word).name in program.names or package in program.names:
-            return program, position
-    return ANY_PROGRAM, position
+    first = Path(words[0]).name
+    for position in range(len(words) if first in PACKAGE_RUNNERS | WRAPPERS else 1):
+        if first in PACKAGE_RUNNERS and words[position - 1] in PACKAGE_OPTIONS:
+            continue
+        word = words[position]
+        package = word[0] + word[1:].partition("@")[0] if word else ""
+        for program in PROGRAMS:
+            if Path(word).name in program.names or package in program.names:
+                return program, position
+    return ANY_PROGRAM, 0
 
 
 def program_named(name: str) -> ClientProgram:

@@ -69,8 +69,10 @@ class GuardedRun:
             totals = self.gateway.stop()
         self.has_refused = totals is not None and totals.refused > 0
         if not is_quiet:
+            latest = self.gateway.latest_refusal.what
+            why = [f"the latest refusal: {escaped(latest)}"] if latest else []
             where = [self.where] if totals is None or totals.calls else []
-            _say(*report(totals, time.monotonic() - began), *self.gateway.log.lines, *where)
+            _say(*report(totals, time.monotonic() - began), *why, *self.gateway.log.lines, *where)
         return status
 
     def _opening(self) -> Iterator[str]:

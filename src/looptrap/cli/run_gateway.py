@@ -29,6 +29,7 @@ from looptrap.config.provider import WELL_KNOWN, RouteSettings
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
 from looptrap.gateway.state_file import GatewayState, StateFile
+from looptrap.incident.model import Sighting
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.budget import Budget
 from looptrap.policy.policy import Selector
@@ -119,6 +120,24 @@ class LastLines(logging.Handler):
         self.lines.append(f"{record.levelname} {self.format(record)}")
 
 
+class LatestRefusal:
+    """Keeps why the latest call was refused: a program may not show it, or only in a trace."""
+
+    def __init__(self) -> None:
+        self.what = ""
+
+    def start(self) -> None:
+        """Do nothing: there is nothing to open."""
+
+    def stop(self) -> None:
+        """Do nothing: what is kept stays."""
+
+    def add(self, entry: Sighting, /) -> None:
+        """Keep what a refused call was refused for."""
+        if entry.is_refused and entry.evidence:
+            self.what = entry.evidence[0].what
+
+
 class EmbeddedGateway:
     """A gateway on a free port of 127.0.0.1, on a thread with a loop of its own."""
 
@@ -126,6 +145,7 @@ class EmbeddedGateway:
         self.url = ""
         self.dashboard = ""
         self.log = LastLines()
+        self.latest_refusal = LatestRefusal()
         self._totals = RunTotals()
         self._config = config
         self._admin = admin
@@ -164,7 +184,7 @@ class EmbeddedGateway:
 
     async def _serve(self, config: Config) -> None:
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
-        app = App(config, os.environ)
+        app = App(config, os.environ, sighting_log=self.latest_refusal)
         admin = None
         if self._admin is not None:
             admin = AdminServer(app, self._admin, configured_access(config, os.environ))
@@ -254,6 +274,7 @@ class RunningGateway:
         self.url = url
         self.dashboard = f"http://{admin}/"
         self.log = LastLines()
+        self.latest_refusal = LatestRefusal()  # unknown: its incidents are on its dashboard
         self._client = GatewayClient(admin, token_env)
         self._before: RunTotals | None = None
 

@@ -24,7 +24,8 @@ EDIT, RUN, LINT = "edit", "run", "lint"
 """What aider does with an answer, by the names that tools for it have."""
 
 SAME_LINE = "user, again"
-"""The role of a line that the user says twice in a row: it goes on with the same work."""
+"""The role of a line that the user says again after an edit or a command: it goes on with the same
+work. After mere words it is a question, as in any chat."""
 
 MIN_REMINDER_CHARS = 40
 MAX_REPLY_BYTES = 240
@@ -58,6 +59,7 @@ _REJECTED = re.compile(
     r"|(?:Unexpected error|Error) (?:parsing|applying) "
 )
 _UPDATED = "I updated the files."
+_MARK = "<<<<<<< SEARCH"
 
 
 class EditChat(Call):
@@ -152,6 +154,30 @@ class _Answer:
             self.reports[text] = None
         return is_report
 
+    @property
+    def is_work(self) -> bool:
+        """Whether it is more than words. aider gives up on a line without a word about the edit."""
+        return bool(self.reports) or _MARK in self.text or bool(_fenced(self.text)[0])
+
+    def share_fate(self, earlier: _Answer) -> None:
+        """Take what was said about the answer before for this one too, if it has the same edits.
+
+        Where aider gives up on a line, it leaves out why it rejected an edit.
+        """
+        is_less_said = self.reports.keys() < earlier.reports.keys()
+        if is_less_said and earlier.is_rejected and self.edits == earlier.edits:
+            self.reports = dict(earlier.reports)
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether aider could not make its edits."""
+        return any(_REJECTED.match(report) for report in self.reports)
+
+    @property
+    def edits(self) -> str:
+        """Its edits, without what it says beside them."""
+        return _edit_and_words(self.text)[0]
+
     def messages(self) -> Iterator[Message]:
         """Yield the answer, with its results where there are any."""
         if not self.reports:
@@ -184,6 +210,8 @@ class _Chat:
         self.files = ""
         self._entries: list[_Answer | Message] = []
         self._line = ""
+        self._latest: _Answer | None = None
+        """The latest answer to that line, however often it was said."""
 
     def read(self, messages: Sequence[Message]) -> None:
         """Read all messages after the first."""
@@ -192,7 +220,8 @@ class _Chat:
             if is_courtesy:
                 is_courtesy = False
             elif message.role == "assistant":
-                self._entries.append(_Answer(message.text))
+                self._latest = _Answer(message.text)
+                self._entries.append(self._latest)
             elif message.role == "user":
                 is_courtesy = self._hear(message, following is not None and _is_ok(following))
             else:
@@ -207,14 +236,27 @@ class _Chat:
             self.files = text
         elif is_agreed and _BACKGROUND.match(text, 0, MAX_START_BYTES) is not None:
             pass
+        elif self._is_joined(text):
+            self._entries.append(Message(SAME_LINE, self._line))
+            return is_agreed
         elif self._is_about_answer(text):
             return is_agreed
         else:
-            role = SAME_LINE if text == self._line else "user"
+            is_again = text == self._line and self._latest is not None and self._latest.is_work
+            role = SAME_LINE if is_again else "user"
+            self._latest = self._latest if is_again else None
             self._line = text
             self._entries.append(Message(role, text, message.calls, message.results))
             return is_agreed and _RAN.match(text) is not None
         return True
+
+    def _is_joined(self, text: str) -> bool:
+        """Return whether the line follows a report in one message; if so, keep the report.
+
+        Where nothing was answered between, as after a refusal, a library joins the two for Claude.
+        """
+        report = text.removesuffix(f"\n{self._line}").strip()
+        return bool(self._line) and report != text and self._is_about_answer(report)
 
     def _is_about_answer(self, text: str) -> bool:
         latest = self._entries[-1] if self._entries else None
@@ -222,10 +264,15 @@ class _Chat:
 
     def messages(self) -> Iterator[Message]:
         """Yield the messages in neutral form."""
+        before: _Answer | None = None
         for entry in self._entries:
             if isinstance(entry, _Answer):
+                if before is not None:
+                    entry.share_fate(before)
+                before = entry
                 yield from entry.messages()
             else:
+                before = before if entry.role == SAME_LINE else None
                 yield entry
 
 

@@ -46,6 +46,11 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it shows the reason only in a final message: that is sent in place of an error."""
     code: str | None = None
     """The error code with which it shows the message of an error, and not the whole body."""
+    shows_body: bool = False
+    """Whether it shows the whole body of an error."""
+    reads_errors: bool = False
+    """Whether it sends a call again, or hides the reason, if anything in the error looks like a
+    failure that passes, such as 503, whatever the status."""
     finish: FinishTool | None = None
     """The tool with which a final message ends its run, where text alone does not."""
 
@@ -56,11 +61,17 @@ SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 AGENTS = (
     # With Anthropic's API it calls itself claude-cli, with a version of its own.
-    Agent(name="Qwen Code", user_agents=(b"qwencode/", b"claude-cli/0."), status=400),
+    Agent(
+        name="Qwen Code",
+        user_agents=(b"qwencode/", b"claude-cli/0."),
+        status=400,
+        shows_body=True,
+        reads_errors=True,
+    ),
     Agent(name="Claude Code", user_agents=(b"claude-cli/",), header=b"x-claude-code-session-id"),
     Agent(name="Codex", user_agents=(b"codex",), status=400, code="invalid_prompt"),
-    Agent(name="Gemini CLI", user_agents=(b"geminicli",), status=400),
-    Agent(name="opencode", user_agents=(b"opencode/",), status=400),
+    Agent(name="Gemini CLI", user_agents=(b"geminicli",), status=400, shows_body=True),
+    Agent(name="opencode", user_agents=(b"opencode/",), status=400, reads_errors=True),
     Agent(
         name="Inspect",
         header=b"x-irid",
@@ -69,11 +80,17 @@ AGENTS = (
     ),
     Agent(name="OpenHands", prompts=(b"You are OpenHands agent",), shows_messages_only=True),
     Agent(name="Cline", prompts=(b"You are Cline,",), status=400),
-    Agent(name="aider", prompts=(b"*SEARCH/REPLACE block*", b"*file listing*"), status=400),
+    Agent(
+        name="aider",
+        prompts=(b"*SEARCH/REPLACE block*", b"*file listing*"),
+        status=400,
+        reads_errors=True,
+    ),
     Agent(
         name="mini-swe-agent",
         prompts=(SUBMIT.encode(),),
         status=404,
+        reads_errors=True,
         finish=FinishTool("bash", lambda text: {"command": f"echo {SUBMIT}; echo {quote(text)}"}),
     ),
 )
@@ -109,6 +126,22 @@ def _recognise(headers: Iterable[tuple[bytes, bytes]], opening: bytes) -> Agent:
         ):
             return agent
     return UNKNOWN
+
+
+_PASSING = re.compile(
+    r"429|50[0234]|524|rate[\s_-]*limit|(?:server|internal|network)[\s_-]error|too many requests"
+    r"|overload|unavailable|exhausted|terminated|time[sd]?[\s_-]?out|fetch failed",
+    re.IGNORECASE,
+)
+"""What such agents take for a failure that passes."""
+
+WORD_JOINER = "\u2060"
+"""A character that is not seen."""
+
+
+def without_passing_signs(text: str) -> str:
+    """Return a text that reads the same, and in which no agent finds a failure that passes."""
+    return _PASSING.sub(lambda sign: WORD_JOINER.join(sign[0]), text)
 
 
 def finishing_calls(call: Call, text: str) -> tuple[ToolCall, ...]:

@@ -355,7 +355,7 @@ def _error_body(refusal: Refusal, request_id: str, _call: Call | None) -> Json:
         # The counterpart of OpenAI's `code`.
         "details": {"error_code": refusal.code},
     }
-    return {"type": "error", "error": error, "detail": refusal.detail, "request_id": request_id}
+    return {"type": "error", "error": error, **refusal.detail_field, "request_id": request_id}
 
 
 def _splice_nudge(body: bytes, text: str) -> bytes | None:

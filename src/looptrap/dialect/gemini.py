@@ -393,19 +393,20 @@ _ERROR_STATUSES = {
 def error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
     """Return an error in the shape of all of Google's APIs."""
     default = "INVALID_ARGUMENT" if refusal.status < 500 else "INTERNAL"
-    # Without RetryInfo: clients would send the same request again.
-    info = {
-        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": refusal.code.upper(),
-        "domain": "looptrap",
-    }
-    error = {
+    error: Json = {
         "code": refusal.status,
         "message": refusal.message,
         "status": _ERROR_STATUSES.get(refusal.status, default),
-        "details": [info],
     }
-    return {"error": error, "detail": refusal.detail}
+    if refusal.detail is not None:
+        # Without RetryInfo: clients would send the same request again.
+        info = {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": refusal.code.upper(),
+            "domain": "looptrap",
+        }
+        error["details"] = [info]
+    return {"error": error, **refusal.detail_field}
 
 
 def _splice_nudge(body: bytes, text: str) -> bytes | None:

@@ -61,7 +61,9 @@ def _error_body(refusal: Refusal, _request_id: str, call: Call | None) -> Json:
         with suppress(*UNREADABLE):
             rpc_id = _decode_body(call.raws[0]).id
     code = _FAILURES.get(refusal.kind, _REFUSED)
-    error = {"code": code, "message": refusal.message, "data": refusal.detail}
+    error = {"code": code, "message": refusal.message}
+    if refusal.detail is not None:
+        error["data"] = refusal.detail
     return {"jsonrpc": "2.0", "id": rpc_id, "error": error}
 
 

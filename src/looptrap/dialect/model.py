@@ -205,8 +205,13 @@ class Refusal(msgspec.Struct, frozen=True):
     kind: str
     """OpenAI's `type`; the other dialects derive theirs from the status."""
     message: str
-    detail: Json
-    """The same in every dialect."""
+    detail: Json | None
+    """The same in every dialect; None where the client needs a short body."""
+
+    @property
+    def detail_field(self) -> Json:
+        """The field of a body with the detail, if there is one."""
+        return {} if self.detail is None else {"detail": self.detail}
 
 
 class Call(msgspec.Struct, gc=False, eq=False):

@@ -438,7 +438,7 @@ def usage_counts(usage: Usage) -> Json:
 def error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
     """Return an error in the shape of all of OpenAI's APIs."""
     error = {"message": refusal.message, "type": refusal.kind, "param": None, "code": refusal.code}
-    return {"error": error, "detail": refusal.detail}
+    return {"error": error, **refusal.detail_field}
 
 
 def _splice_nudge(body: bytes, text: str) -> bytes | None:

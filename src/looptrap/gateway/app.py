@@ -36,7 +36,7 @@ from looptrap.gateway.state_file import StateFile, digest_secret, secret_from_en
 from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_file
 from looptrap.gateway.trace import Tracer
 from looptrap.gateway.upstream import UpstreamState
-from looptrap.incident.recorder import IncidentRecorder
+from looptrap.incident.recorder import IncidentRecorder, SightingLog
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
 from looptrap.wire.pool import Pools
@@ -58,8 +58,12 @@ class App:
         *,
         clock: Callable[[], float] = time.time,
         has_embedded_store: bool = False,
+        sighting_log: SightingLog | None = None,
     ) -> None:
-        """An embedded store ends with its workers, so keys are not kept there."""
+        """An embedded store ends with its workers, so keys are not kept there.
+
+        A sighting log takes the place of the configured decision log.
+        """
         gateway = config.gateway
         self.config = config
         self._env = env
@@ -88,6 +92,8 @@ class App:
         self.pools = Pools(gateway.upstream_limits, environ=env, ca_file=upstream_ca_file(gateway))
         self.capture = self._new_capture()
         form, decision_form = gateway.access_log, gateway.decision_log
+        if sighting_log is None and decision_form != "off":
+            sighting_log = decision_log(decision_form)
         self._access_log = AccessLog(form, clock) if form != "off" else None
         self.tracer = Tracer.of(config.traces, env)
         writers = (self._access_log, self.capture, self.tracer)
@@ -97,7 +103,7 @@ class App:
             env,
             secret=self._secret,
             store=shared,
-            log=None if decision_form == "off" else decision_log(decision_form),
+            log=sighting_log,
             estimate=lambda call: self.gateway.runtime.input_cost(call),
             clock=clock,
         )

@@ -6,7 +6,15 @@ from math import ceil
 
 import msgspec
 
-from looptrap.dialect.agent import AUTO, UNKNOWN, Agent, BlockStatus, agent_of, finishing_calls
+from looptrap.dialect.agent import (
+    AUTO,
+    UNKNOWN,
+    Agent,
+    BlockStatus,
+    agent_of,
+    finishing_calls,
+    without_passing_signs,
+)
 from looptrap.dialect.answer import Answer, final_answer, nudged_body, refusal_answer
 from looptrap.dialect.model import Call, Refusal
 from looptrap.policy.action import Action
@@ -50,15 +58,21 @@ def refusal(
         "evidence": verdict.evidence,
     }
     agent = _agent_to_end(call, verdict, block_status)
+    # The digits of a fingerprint may read as a status.
+    is_short = agent.shows_body or agent.reads_errors
     configured = block_status if isinstance(block_status, int) else DEFAULT_STATUS
     status = agent.status or STATUSES.get(verdict.reason, configured)
     blocked = msgspec.structs.replace(verdict, action=Action.BLOCK)
-    return refusal_answer(
+    answer = refusal_answer(
         call,
-        Refusal(status, agent.code or code, verdict.reason, message, detail),
+        Refusal(status, agent.code or code, verdict.reason, message, None if is_short else detail),
         headers_of(blocked, shadow, pace),
         request_id,
     )
+    if not agent.reads_errors:
+        return answer
+    body = without_passing_signs(answer.body.decode()).encode()
+    return msgspec.structs.replace(answer, body=body)
 
 
 def wants_message(call: Call, verdict: Verdict, block_status: BlockStatus) -> bool:
