@@ -40,12 +40,12 @@ from tests.detect.signals.steps import LS, NO_FILE, WORDS, case, in_both_dialect
                 bash(f"python - <<E\n{f'{word} = 1 # ' * 30}\nE", f"{word}Error: {word[::-1]}")
                 for word in WORDS
             ],
-            0,
+            1,
             id="a new failure of a new script gets on",
         ),
         case(
             [bash(f"order {' '.join(WORDS[:n])}", f"Error: missing {WORDS[n]}") for n in range(11)],
-            1,
+            2,
             id="each call brings what the failure before asked for",
         ),
         case(
@@ -55,7 +55,7 @@ from tests.detect.signals.steps import LS, NO_FILE, WORDS, case, in_both_dialect
         ),
         case(
             [bash("make", f"{9 - n} failed, {n} passed") for n in range(9)],
-            0,
+            1,
             id="ever fewer failures get on",
         ),
         case([bash("a", "fatal: x")] * 3 + [LS, bash("b", NO_FILE)], 0, id="since one went well"),

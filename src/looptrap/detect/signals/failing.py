@@ -186,6 +186,7 @@ class Failing(HistorySignal):
             )
         if is_enumeration(failures):
             count //= 2
+        count = min(count + 1, length)  # the first one is no repeat
         return Evidence(
             signal="failing",
             what=f"{length} calls in a row without success, {tool_list(failures[0])} the latest",

@@ -16,7 +16,7 @@ MIN_SHARED = 3 / 4
 """Share of what a row of turns says that several of them say. Ten short paragraphs about one
 subject share about half of their words."""
 
-MAX_REMINDER_CHARS = 300
+MAX_REMINDER_CHARS = 200
 """What is answered to a note may remind the agent to act; more than this is content."""
 
 COURTESY_WEIGHT = 5 / 3
