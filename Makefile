@@ -38,9 +38,11 @@ demo: $(RUN_STAMP)  ## Watch a stuck agent being caught, without any network
 test: $(DEV_STAMP) lint  ## Lint, types and all fast tests: before every commit
 	$(PYTEST) -m "not slow"
 
-test-all: $(DEV_STAMP) lint  ## Lint, types and all tests, the slow ones too: before a merge
+test-all: $(DEV_STAMP) lint  ## Lint, types and all tests, also slow and compiled ones: before a merge
 	tests/system-parts
 	HYPOTHESIS_PROFILE=full $(PYTEST)
+	@if command -v cc >/dev/null || [ -n "$$CI" ]; then $(MAKE) test-compiled; \
+	else echo 'not tested as compiled wheel: cc is missing (package gcc)' >&2; fi
 
 test-compiled: $(COMPILED)/.installed  ## All fast tests of the compiled wheel, in an environment of its own
 	$(COMPILED)/bin/looptrap --version | grep compiled
