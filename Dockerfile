@@ -13,6 +13,10 @@ FROM ${PYTHON_IMAGE} AS build
 # What else it shall know: docker build --build-arg EXTRAS=[jwt,otel] .
 ARG EXTRAS=""
 WORKDIR /source
+# The modules on the path of a call are compiled, which needs a compiler: it stays in this stage.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
 COPY pyproject.toml README.md LICENSE requirements.lock ./
 COPY src src
 # All that is downloaded, build tools included, has the version and a hash of the lock file.
@@ -20,9 +24,10 @@ COPY src src
 # hadolint ignore=DL3013
 RUN pip download --no-cache-dir --require-hashes --only-binary :all: \
         --requirement requirements.lock --dest wheels \
-    && pip install --no-cache-dir --no-index --find-links wheels hatchling \
-    && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir wheels .
-# Compiled once, here: when it runs, no byte code can be kept. pip itself stays behind.
+    && pip install --no-cache-dir --no-index --find-links wheels --requirement requirements.lock \
+    && HATCH_BUILD_HOOK_ENABLE_MYPYC=true \
+       pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir wheels .
+# Byte code is made once, here: when it runs, none can be kept. pip itself stays behind.
 # hadolint ignore=DL3013
 RUN python -m venv --without-pip /opt/looptrap \
     && pip --python /opt/looptrap/bin/python install --no-cache-dir \

@@ -12,17 +12,19 @@ FUZZ_STAMP := $(VENV)/.installed-fuzz
 AUDIT_STAMP := $(VENV)/.installed-audit
 LOCK_STAMP := $(VENV)/.installed-lock
 FRAMEWORKS := .frameworks
+COMPILED := .compiled
 # Environments of frameworks and agents: HEAVY="agents mini" tests only these.
 HEAVY ?= b c node agents mini aider openhands
 # Processes that run tests at the same time.
 JOBS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
+TEST := -m pytest -n $(JOBS) --dist worksteal -q
+PYTEST := $(BIN)/python $(TEST)
 
 comma := ,
 space := $(subst ,, )
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test test-all test-frameworks lint bench bench-check bench-loops fuzz audit lock sbom chaos fleet soak pictures docs clean
+.PHONY: help serve demo test test-all test-compiled test-frameworks lint bench bench-check bench-loops fuzz audit lock sbom chaos fleet soak pictures docs wheel-compiled clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -36,9 +38,15 @@ demo: $(RUN_STAMP)  ## Watch a stuck agent being caught, without any network
 test: $(DEV_STAMP) lint  ## Lint, types and all fast tests: before every commit
 	$(PYTEST) -m "not slow"
 
-test-all: $(DEV_STAMP) lint  ## Lint, types and all tests, the slow ones too: before a merge
+test-all: $(DEV_STAMP) lint  ## Lint, types and all tests, also slow and compiled ones: before a merge
 	tests/system-parts
 	HYPOTHESIS_PROFILE=full $(PYTEST)
+	@if command -v cc >/dev/null || [ -n "$$CI" ]; then $(MAKE) test-compiled; \
+	else echo 'not tested as compiled wheel: cc is missing (package gcc)' >&2; fi
+
+test-compiled: $(COMPILED)/.installed  ## All fast tests of the compiled wheel, in an environment of its own
+	$(COMPILED)/bin/looptrap --version | grep compiled
+	$(COMPILED)/bin/python $(TEST) -m "not slow"
 
 test-frameworks: $(DEV_STAMP) $(HEAVY:%=$(FRAMEWORKS)/%/.installed)  ## Tests of heavy frameworks and coding agents (6 GB of them)
 	LOOPTRAP_FRAMEWORKS=$(subst $(space),$(comma),$(HEAVY)) $(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/frameworks
@@ -65,7 +73,9 @@ audit: $(AUDIT_STAMP)  ## Versions, licences and known vulnerabilities of what r
 
 # Build tools belong to it, as the image is built with them.
 lock: $(LOCK_STAMP)  ## Pin what runs with Looptrap anew, with hashes, in requirements.lock
-	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	$(BIN)/python -c 'import tomllib; made = tomllib.load(open("pyproject.toml", "rb")); \
+		print(*made["build-system"]["requires"], \
+		*made["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["mypyc"]["dependencies"], sep="\n")' \
 	| $(BIN)/uv pip compile pyproject.toml - --upgrade --universal --python-version 3.11 --generate-hashes \
 		$(addprefix --extra ,embedded jwt apprise otel postgres) --no-header --no-annotate --quiet --output-file requirements.lock
 
@@ -89,8 +99,12 @@ pictures: $(DEV_STAMP)  ## Make the pictures of dashboard and demo in docs/pictu
 docs: $(DEV_STAMP)  ## Build the documentation into site/
 	$(BIN)/zensical build --clean
 
+# Built from an sdist, so that no module of the source tree is compiled.
+wheel-compiled: $(DEV_STAMP)  ## Build a wheel with compiled modules for this machine into dist/; needs a C compiler
+	HATCH_BUILD_HOOK_ENABLE_MYPYC=true $(BIN)/python -m build --outdir dist
+
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) $(FRAMEWORKS) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) $(COMPILED) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # A virtual environment made by another Python, or half made, is made anew.
 $(VENV)/.made:
@@ -123,6 +137,12 @@ $(AUDIT_STAMP): $(DEV_STAMP)
 
 $(LOCK_STAMP): $(DEV_STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,lock]'
+	touch $@
+
+$(COMPILED)/.installed: pyproject.toml $(shell find src -name '*.py') | $(DEV_STAMP)
+	$(BIN)/python -m venv --clear $(COMPILED)
+	HATCH_BUILD_HOOK_ENABLE_MYPYC=true $(BIN)/python -m build --outdir $(COMPILED)/dist
+	$(COMPILED)/bin/python -m pip install --quiet "$$(echo $(COMPILED)/dist/*.whl)[dev]"
 	touch $@
 
 # What does not go with the rest has an environment of its own, with the versions that are documented.

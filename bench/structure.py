@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from bench.rig import HERE
 from bench.watch import MB, holding
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.dialect.model import Call, Outcome, Request, Usage
 from looptrap.engine import Ticket
 from looptrap.engine.counters import Counters

@@ -58,7 +58,10 @@ class Attack:
 def patterns() -> Iterator[Pattern]:
     """Yield every pattern that stands in the source, wherever it is compiled."""
     for module in _modules():
-        tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+        # A compiled module lies beside its source.
+        name = module.__name__.rpartition(".")[2]
+        source = Path(str(module.__file__)).with_name(f"{name}.py")
+        tree = ast.parse(source.read_text("utf-8"))
         seen: set[Any] = set()
         for name, value in vars(module).items():
             owner = getattr(value, "__self__", value)

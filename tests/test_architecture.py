@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "looptrap"
 
 LAYERS = [
-    {"errors", "bounded"},
+    {"build", "errors", "bounded"},
     {"schema"},
     {"dialect"},
     {"detect"},

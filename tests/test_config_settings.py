@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap.config.setting import CONFIG, Config
-from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect.window import Window, WindowKind
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector

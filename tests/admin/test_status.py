@@ -8,6 +8,7 @@ from tests.gateway.serving import JSON, chat, is_degraded, until
 from tests.store.serving import server
 
 from looptrap import __version__
+from looptrap.build import build_kind
 from looptrap.retry.breaker import CircuitKey, CircuitOpening
 from looptrap.testing import Reply, Tokens
 
@@ -26,7 +27,7 @@ async def notices_of(operator):
 async def test_a_gateway_tells_what_it_is_and_that_nothing_has_come(tmp_path):
     async with operating(tmp_path) as (here, operator):
         status = await status_of(operator)
-        assert status["version"] == __version__
+        assert (status["version"], status["build"]) == (__version__, build_kind())
         assert status["mode"] == "enforce"
         assert status["store"] == {"kind": "memory", "is_degraded": False}
         assert status["history"] == {

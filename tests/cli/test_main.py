@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from looptrap import __version__
+from looptrap.build import build_kind
 
 LOOPTRAP = Path(sys.executable).with_name("looptrap")
 
@@ -18,7 +19,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_says_its_version():
-    assert run("--version").stdout == f"looptrap, version {__version__}\n"
+    assert run("--version").stdout == f"looptrap, version {__version__} ({build_kind()})\n"
 
 
 @pytest.mark.parametrize(

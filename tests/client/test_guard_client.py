@@ -269,7 +269,7 @@ async def test_a_failure_of_our_own_lets_the_call_pass(provider, guarded, monkey
 
 @STREAMS
 async def test_an_answer_that_cannot_be_read_passes(way, guarded, monkeypatch, caplog):
-    monkeypatch.setattr("looptrap.dialect.usage_meter.UsageMeter.take", lambda *_args: 1 / 0)
+    monkeypatch.setattr("looptrap.engine.transaction.Transaction.on_chunk", lambda *_args: 1 / 0)
     with caplog.at_level(logging.ERROR, "looptrap"):
         assert await way.ask(guarded(way)) == "All done."
     assert "an answer passes unread" in caplog.text

@@ -11,6 +11,7 @@ import pytest
 from tests.client.vendors import EVERY_WAY, ONE_OF_EACH, STREAMS, WAY, close, refusal
 
 import looptrap
+from looptrap.dialect.model import Request
 from looptrap.testing import Reply
 
 HEADER = "x-looptrap-session"
@@ -191,17 +192,17 @@ async def test_errors_of_the_provider_stay_its_own(way, gateway, provider, conne
 
 @ONE_OF_EACH
 async def test_the_session_of_the_call_comes_before_the_block_and_that_before_the_client(
-    way, gateway, connect
+    way, gateway, connect, monkeypatch
 ):
     client = connect(way, gateway, session="of-the-client")
     seen = []
-    judge = gateway.app.gateway.judge
 
-    def spy(transaction, now, ask=judge.judge_now):
-        seen.append(transaction.call.request.session)
-        return ask(transaction, now)
+    def spy(*values, **named):
+        made = Request(*values, **named)
+        seen.append(made.session)
+        return made
 
-    judge.judge_now = spy
+    monkeypatch.setattr("looptrap.gateway.handler.Request", spy)
     await way.ask(client, "1")
     with looptrap.session("outer"):
         await way.ask(client, "2")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.store.charging import places, stores
 from tests.store.serving import KINDS
 
-from looptrap.detect.scope import MAX_CONTINUED, Window, WindowKind
+from looptrap.detect.window import MAX_CONTINUED, Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import MAX_MARKS, Hit, Trip
 

@@ -7,7 +7,7 @@ import pytest
 from bench.attempts import PLANS
 
 from looptrap.admin import event_stream, incident_bulk, metrics
-from looptrap.detect import scope
+from looptrap.detect.window import HIT_LIMIT
 from looptrap.dialect import stream
 from looptrap.dialect.model import MAX_NAME_CHARS, MAX_TOKENS
 from looptrap.engine import counters
@@ -48,7 +48,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("calls that are held back (`throttle`)", [handler.MAX_DELAYED_CALLS]),
         ("faults of ours that are told apart", [logs.MAX_FAULTS]),
         ("fingerprints in the memory store", [memory.MAX_FINGERPRINTS]),
-        ("hits of one fingerprint", [scope.HIT_LIMIT]),
+        ("hits of one fingerprint", [HIT_LIMIT]),
         ("marks of one fingerprint (`near`)", [model.MAX_MARKS]),
         ("accounts of budgets", [memory.MAX_FINGERPRINTS]),
         ("accounts of rates", [memory.MAX_FINGERPRINTS]),

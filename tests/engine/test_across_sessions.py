@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from looptrap import Guard, LoopDetectedError
-from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect.window import Window, WindowKind
 from looptrap.dialect.model import Outcome
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy

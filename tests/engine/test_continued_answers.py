@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from looptrap import Guard, LoopDetectedError
-from looptrap.detect.scope import MAX_CONTINUED
+from looptrap.detect.window import MAX_CONTINUED
 from looptrap.dialect.model import Outcome
 
 T = 1_800_000_000.0

@@ -3,14 +3,13 @@
 import logging
 import sys
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jwt.utils import base64url_encode as encode
 from tests.gateway.signing import SECRET, forged, jwk, jwks, keyed, pem, private, token
-from tests.wire.fake_client import Clock
+from tests.wire.fake_client import Clock, Scripted
 
 from looptrap.config.gateway import GatewaySettings
 from looptrap.errors import ConfigError
@@ -29,8 +28,11 @@ from looptrap.gateway.jwt_claims import (
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.request_context import InboundHeaderReader, RequestContexts
 from looptrap.gateway.state_file import StateFile
+from looptrap.wire.exchange import Exchange
 from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
+from looptrap.wire.server import Server
+from looptrap.wire.server_connection import ServerConnection
 
 NOW = 1_000_000.0
 ACME = {"org_id": "acme", "exp": NOW + 600}
@@ -373,9 +375,7 @@ def envelopes(tmp_path):
 def exchange(headers):
     lines = [b"POST /v1/x HTTP/1.1", b"host: x", *(b": ".join(field) for field in headers)]
     head, _ = HeadReader(ServerLimits()).read(b"\r\n".join(lines))
-    return SimpleNamespace(
-        head=head, headers=headers, target=head.target, method=head.method, peer="127.0.0.1"
-    )
+    return Exchange(ServerConnection(Server(Scripted(), ServerLimits()), secure=False), head)
 
 
 def test_an_envelope_is_opened_anew_when_its_claims_have_run_out(envelopes):

@@ -12,7 +12,6 @@ from looptrap.gateway.logs import (
     TRACEBACK_LOGGERS,
     TracebackFilter,
 )
-from looptrap.gateway.relay import Relay
 
 log = logging.getLogger("looptrap")
 
@@ -132,17 +131,17 @@ def fail(*_args):
 
 
 @pytest.mark.parametrize(
-    ("break_it", "status"),
+    ("place", "status"),
     [
-        pytest.param(lambda one, patch: patch(one.app.gateway, "_read", fail), 500, id="judging"),
-        pytest.param(lambda _, patch: patch(Relay, "on_head", fail), 502, id="relaying"),
+        pytest.param("looptrap.gateway.handler.Request", 500, id="judging"),
+        pytest.param("looptrap.gateway.relay.Relay.on_head", 502, id="relaying"),
     ],
 )
 async def test_a_fault_that_every_request_meets_is_one_traceback(
-    serve, monkeypatch, caplog, break_it, status
+    serve, monkeypatch, caplog, place, status
 ):
     one = await serve()
-    break_it(one, monkeypatch.setattr)
+    monkeypatch.setattr(place, fail)
     for number in range(5):
         assert (await one.ask(headers=JSON, body=chat(str(number)))).status == status
     tracebacks = [record for record in caplog.records if record.exc_info]

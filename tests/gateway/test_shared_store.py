@@ -51,8 +51,8 @@ async def test_a_repeated_answer_ends_once_the_store_knows_of_it(instances, monk
     (one,) = await instances(1)
     assert await statuses([one], 1) == [200]
     told = []
-    judge = one.app.gateway.judge
-    monkeypatch.setattr(judge, "answer", lambda _hits, _now, then: told.append(then))
+    store = one.app.gateway.judge._shared
+    monkeypatch.setattr(store, "answer", lambda _hits, _now, then: told.append(then))
     asked = asyncio.ensure_future(one.ask(headers=JSON, body=SAME))
     await until(lambda: told)
     assert not asked.done()

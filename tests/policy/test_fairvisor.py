@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect.window import Window, WindowKind
 from looptrap.dialect.model import Request
 from looptrap.dialect.registry import read
 from looptrap.errors import ConfigError

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from looptrap.config.setting import CONFIG
-from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect.window import Window, WindowKind
 from looptrap.errors import ConfigError
 from looptrap.policy import preset
 from looptrap.policy.action import Action, Ladder

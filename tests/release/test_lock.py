@@ -12,6 +12,7 @@ DIRECT = [
     Requirement(text)
     for texts in (
         ASKED["build-system"]["requires"],
+        ASKED["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["mypyc"]["dependencies"],
         ASKED["project"]["dependencies"],
         *(ASKED["project"]["optional-dependencies"][name] for name in EXTRAS),
     )

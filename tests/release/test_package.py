@@ -85,7 +85,7 @@ def test_the_sdist_has_what_tests_and_readers_need(built):
 
 
 def test_it_runs_where_nothing_else_is_installed(installed, tmp_path):
-    assert run(installed / "looptrap", "--version").strip().endswith(__version__)
+    assert run(installed / "looptrap", "--version").strip().endswith(f"{__version__} (interpreted)")
     assert "default" in run(installed / "looptrap", "presets")
     assert "Caught on call 8" in run(installed / "looptrap", "demo")
     vendors = "openai", "anthropic", "langchain", "redis", "pytest"

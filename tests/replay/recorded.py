@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule

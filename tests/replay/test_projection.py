@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.replay.recorded import policies
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.policy import preset
 from looptrap.policy.policy import Policy
 from looptrap.replay import projection

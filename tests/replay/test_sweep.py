@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.replay.recorded import honest, line, policies, stuck
 
-from looptrap.detect.scope import HIT_LIMIT
+from looptrap.detect.window import HIT_LIMIT
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule

@@ -5,7 +5,7 @@ import time
 
 from tests.patience import PATIENCE
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.store.model import Hit
 from looptrap.store.redis import RedisStore
 

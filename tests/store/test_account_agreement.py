@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.store.charging import DAY, T, bucket, budget, settle, spend, take, used
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RESERVATION_S, UNLIMITED, Charge, Hit, Settlement
 from looptrap.store.redis.script import ACCOUNT_SLACK_S, KEY_SLACK_S, record_key

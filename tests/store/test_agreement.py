@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
+from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import MAX_MARKS, Hit, Trip
 from looptrap.store.redis.script import record_key

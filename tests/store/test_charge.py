@@ -20,7 +20,7 @@ from tests.store.charging import (
 )
 from tests.store.serving import KINDS
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.store.model import (
     RESERVATION_BUCKET_S,
     RESERVATION_S,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
+from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit, Trip
 

@@ -4,7 +4,7 @@ import pytest
 from tests.store.charging import places, stores
 from tests.store.serving import KINDS
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.store.model import RUN_MEMORY_S, Hit, Note, Trip
 from looptrap.store.redis.script import MANY_HITS
 

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RUN_MEMORY_S, Hit, Note
 from looptrap.store.redis.script import KEY_SLACK_S, record_key

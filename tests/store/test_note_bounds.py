@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 from looptrap.bounded import MAX_EXPIRED_AT_ONCE
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RUN_MEMORY_S, Hit, Note
 from looptrap.store.note import MAX_SEARCHED_NOTES, Notes

@@ -10,6 +10,7 @@ from looptrap.admin.api import ApiRequest, IsoTime, iso_time
 from looptrap.admin.auth import OPERATOR
 from looptrap.admin.budget import recent_balances
 from looptrap.admin.operation import Api, get
+from looptrap.build import BuildKind, build_kind
 from looptrap.config import Config
 from looptrap.config.check import rules_replaced
 from looptrap.config.description import of_kill_switch
@@ -86,6 +87,7 @@ class SharedStatus(TypedDict):
     """The part of the status that is the same for every operator."""
 
     version: str
+    build: BuildKind
     started: IsoTime
     now: IsoTime
     mode: DetectionMode
@@ -125,6 +127,7 @@ async def gateway_status(app: App) -> SharedStatus:
     thresholds = app.recorder.indicators.thresholds
     return {
         "version": __version__,
+        "build": build_kind(),
         "started": iso_time(app.started),
         "now": iso_time(app.gateway.clock()),
         "mode": detection_mode(config),

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from looptrap import __version__
+from looptrap.build import build_kind
 from looptrap.cli.alerts import alerts
 from looptrap.cli.backup import backup
 from looptrap.cli.calls import calls
@@ -42,7 +43,9 @@ class CommandLine(click.Group):
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="looptrap")
+@click.version_option(
+    __version__, prog_name="looptrap", message=f"%(prog)s, version %(version)s ({build_kind()})"
+)
 def main() -> None:
     """Stop runaway LLM agents before the bill does."""
 

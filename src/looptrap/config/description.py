@@ -8,7 +8,7 @@ from looptrap.config.kind import MEMORY, StorePlace
 from looptrap.config.provider import ProviderSettings, RouteSettings
 from looptrap.config.setting import Config
 from looptrap.database.place import shown_place
-from looptrap.detect.scope import WindowKind
+from looptrap.detect.window import WindowKind
 from looptrap.dialect.agent import AUTO
 from looptrap.incident.setting import DAY_S, ChannelSettings
 from looptrap.money.meter import account_descriptors

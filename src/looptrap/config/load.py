@@ -13,7 +13,7 @@ from typing import Any
 from looptrap.config.check import find_problems, find_warnings
 from looptrap.config.gateway import GATEWAY
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
-from looptrap.detect.scope import HIT_LIMIT
+from looptrap.detect.window import HIT_LIMIT
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.setting import name_channels
 from looptrap.policy import fairvisor, preset

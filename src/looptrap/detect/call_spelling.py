@@ -114,7 +114,7 @@ def _spelled(arguments: str) -> str:
     if found is not None:
         start, end = found.span(1)
         return f"{arguments[:start]}{_spelled_command(found[1])}{arguments[end:]}"
-    values = decode_or_none(arguments)
+    values: object = decode_or_none(arguments)
     if not isinstance(values, dict):
         return arguments
     for name in _COMMANDS:

@@ -392,7 +392,7 @@ class AnthropicCounts(msgspec.Struct, gc=False):
         return Usage(self.input_tokens + read + written, self.output_tokens, read, thought, written)
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     name="anthropic",
     read=read,
     error_body=_error_body,

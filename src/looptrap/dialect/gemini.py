@@ -449,7 +449,7 @@ def _count_audio(parts: list[_CountedPart] | None) -> int:
     return sum(part.token_count for part in parts or () if part.modality == "AUDIO")
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     name="gemini",
     read=read,
     error_body=error_body,

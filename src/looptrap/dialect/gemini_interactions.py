@@ -498,7 +498,7 @@ def _count_audio(parts: list[_CountedPart] | None) -> int:
     return sum(part.tokens for part in parts or () if part.modality.lower() == "audio")
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     name="gemini_interactions",
     read=read,
     error_body=error_body,

@@ -165,7 +165,7 @@ class BedrockCounts(anthropic.AnthropicCounts, gc=False):
     cache_creation_input_tokens: Count | None = optional_field("cacheWriteInputTokens")
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     name="http",
     read=read,
     error_body=openai_chat.error_body,

@@ -67,7 +67,7 @@ def _error_body(refusal: Refusal, _request_id: str, call: Call | None) -> Json:
     return {"jsonrpc": "2.0", "id": rpc_id, "error": error}
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     name="mcp",
     read=read,
     error_body=_error_body,

@@ -480,7 +480,7 @@ class ChatCounts(ResponsesCounts, gc=False):
 
 CHAT_USAGE = UsageFormat((ChatCounts,))
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     name="openai_chat",
     read=read,
     error_body=error_body,

@@ -147,7 +147,7 @@ def _fake_embeddings(call: Call) -> Json:
     return {"object": "list", "data": data, "model": call.model, "usage": usage}
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     name="openai_completions",
     read=read,
     error_body=error_body,
@@ -157,7 +157,7 @@ DIALECT = Dialect(
     usage=CHAT_USAGE,
 )
 
-EMBEDDINGS = Dialect(
+EMBEDDINGS: Dialect = Dialect(
     name="openai_embeddings",
     read=_read_embedding,
     error_body=error_body,

@@ -563,7 +563,7 @@ def _splice_nudge(body: bytes, text: str) -> bytes | None:
     return append_element(body, items, nudge)
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     name="openai_responses",
     read=read,
     error_body=error_body,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from looptrap.build import mypyc_attr
 from looptrap.dialect.content import decode_or_none, encode
 from looptrap.dialect.model import AnsweredTurn, Json
 
@@ -37,7 +38,8 @@ def sse_event(data: object, name: str = "") -> bytes:
 
 def named_events(events: Iterable[Json]) -> Iterator[bytes]:
     """Yield events that are named by the `type` of their data."""
-    return (sse_event(data, data["type"]) for data in events)
+    for data in events:
+        yield sse_event(data, data["type"])
 
 
 def is_between_events(latest: bytes) -> bool:
@@ -265,6 +267,7 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 """A larger event, or answer in one piece, is not read."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class StreamParser(ABC):
     """Collects the texts of one answer from its events, and can end the answer."""
 

@@ -103,7 +103,7 @@ def _find_error(text: bytes, is_events: bool, paths: Iterable[JsonPath]) -> str:
     # Responses has an event that is the error itself.
     start = text.rfind(b"event: error") if is_events else -1
     if start >= 0 and (event := _ERROR_EVENT.match(text, start)):
-        found = decode_or_none(event[1])
+        found: object = decode_or_none(event[1])
         return str((isinstance(found, dict) and found.get("code")) or "error")
     return ""
 

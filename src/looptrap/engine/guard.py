@@ -10,7 +10,7 @@ from threading import Lock, get_ident
 from typing import Any
 from weakref import WeakSet
 
-from looptrap.detect.scope import WindowKind
+from looptrap.detect.window import WindowKind
 from looptrap.dialect.answer import answered_turn
 from looptrap.dialect.body import read_body
 from looptrap.dialect.header import PROGRESS, SESSION_HEADERS, is_retry, session_of

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
 from looptrap.detect.harness import ComesAfterPause, HasGrown
-from looptrap.detect.scope import Window, WindowKind
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
+from looptrap.detect.window import Window, WindowKind
 from looptrap.dialect.model import Call
 from looptrap.engine.model import HistoryFinding, Plan, PredecessorQuery
 from looptrap.policy.rule import ToolRule

@@ -8,13 +8,14 @@ from functools import partial
 from sys import maxsize
 
 from looptrap.bounded import LruMap
+from looptrap.build import mypyc_attr
 from looptrap.detect import near
 from looptrap.detect.edit_chat import read_edit_chat
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
 from looptrap.detect.harness import ends_with_idle_talk
 from looptrap.detect.round import is_random_id
-from looptrap.detect.scope import STREAK_MEMORY_S
 from looptrap.detect.trajectory import is_fresh
+from looptrap.detect.window import STREAK_MEMORY_S
 from looptrap.dialect.header import OWN_SESSION, SESSION_HEADERS
 from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome
 from looptrap.engine import judge, plan
@@ -149,6 +150,7 @@ def may_continue(call: Call) -> bool:
     return not (call.request.session or call.request.is_retry)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PolicyEngine:
     """Judges calls by policies; its only state is its counters, and a few facts of recent calls.
 

@@ -65,7 +65,8 @@ class RunSearch:
     _ending = bytes(4)
     _candidates: Sequence[bytes] = ()
     _compacted: Set[bytes] = frozenset()
-    _system = _content = bytes(4)
+    _system = bytes(4)
+    _content = bytes(4)
     _latest_run: LatestRun | None = None
 
     def __init__(

@@ -20,6 +20,7 @@ from typing import NamedTuple, assert_never
 
 from msgspec.structs import replace
 
+from looptrap.build import mypyc_attr
 from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
 from looptrap.dialect.agent import AUTO, BlockStatus
 from looptrap.dialect.answer import Answer, Headers, answer_reader, answered_turn
@@ -67,6 +68,7 @@ class StoreQuery(NamedTuple):
     recalls: Sequence[bytes]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Transaction:
     """One call, its verdict, and what its answer says while it passes."""
 

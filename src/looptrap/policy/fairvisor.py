@@ -12,7 +12,7 @@ from datetime import datetime
 from math import ceil
 from typing import Any, NamedTuple
 
-from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
+from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.fairvisor_part import Findings, Part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from looptrap.detect.scope import HIT_LIMIT
+from looptrap.detect.window import HIT_LIMIT
 from looptrap.dialect.descriptor import descriptor
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder

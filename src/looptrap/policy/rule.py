@@ -8,7 +8,8 @@ from operator import attrgetter, methodcaller
 from typing import Any, Literal
 
 from looptrap.detect import signals
-from looptrap.detect.scope import HIT_LIMIT, Similarity, Window, WindowKind
+from looptrap.detect.scope import Similarity
+from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.kind import ACTIONS, COOLDOWN, DESCRIPTOR, NAME, THRESHOLD, THRESHOLDS, WINDOW

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from looptrap.detect import scope
 from looptrap.detect.call_kind import UNCHANGED_POLLS_PER_REPEAT
 from looptrap.detect.fingerprint import Fingerprint
-from looptrap.detect.scope import Content, Window, WindowKind
+from looptrap.detect.scope import Content
 from looptrap.detect.signals import ANSWERS, SIGNALS, AnswerSignal, HistorySignal, SignalOptions
+from looptrap.detect.window import Window, WindowKind
 from looptrap.policy.action import Ladder
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import ACROSS_FACTOR, NAMED_BY_CLIENTS, UNNAMED_FACTOR, Rule, ToolRule

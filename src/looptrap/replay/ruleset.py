@@ -9,7 +9,7 @@ from typing import Any
 from looptrap.config import Config
 from looptrap.config.setting import CONFIG
 from looptrap.config.toml import toml_lines
-from looptrap.detect.scope import HIT_LIMIT
+from looptrap.detect.window import HIT_LIMIT
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Project
 from looptrap.policy.rule import ANSWERS, Rule, ToolRule

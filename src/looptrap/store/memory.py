@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from looptrap.bounded import MAX_EXPIRED_AT_ONCE, ExpiringMap, K, V
-from looptrap.detect.scope import (
+from looptrap.detect.window import (
     HIT_LIMIT,
     MAX_CONTINUED,
     MAX_TWINS,

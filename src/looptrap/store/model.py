@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 
 RETRY_ALLOWANCE = 2
 """Transport retries per fingerprint and window that are not counted as hits."""

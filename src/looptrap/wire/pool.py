@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from ssl import SSLContext
+from typing import cast
 
 from looptrap.wire.dial import dial
 from looptrap.wire.origin import Origin, Proxy, ProxyEnvironment
@@ -216,7 +217,9 @@ class Pool:
     async def _connect(self, exchange: UpstreamExchange) -> None:
         connection = UpstreamConnection(self)
         try:
-            await dial(lambda: connection, self.origin, self._proxy, self._ssl)
+            await dial(
+                lambda: cast(asyncio.Protocol, connection), self.origin, self._proxy, self._ssl
+            )
             if connection.transport.is_closing():
                 raise self._error("reset", "closed the connection as soon as it was open")
         except UpstreamError as error:

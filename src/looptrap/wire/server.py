@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from ssl import SSLContext
-from typing import Any
+from typing import Any, cast
 
 from looptrap.wire.exchange import Exchange, Handler
 from looptrap.wire.head import HeadReader
@@ -70,8 +70,9 @@ class Server:
         """Accept connections at `host`; return the addresses bound, with the port found for 0."""
         loop = asyncio.get_running_loop()
         secure = ssl is not None
-        listener = await loop.create_server(
-            lambda: ServerConnection(self, secure),
+        # uvloop's has a list of sockets, where asyncio declares a tuple.
+        listener: Any = await loop.create_server(
+            lambda: cast(asyncio.Protocol, ServerConnection(self, secure)),
             host,
             port,
             ssl=ssl,

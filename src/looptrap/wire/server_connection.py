@@ -25,7 +25,7 @@ LINGER_TIMEOUT_S = 2.0
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
-class ClosableConnection(asyncio.Protocol):
+class ClosableConnection:
     """The writing and closing of a connection; what it receives after that is dropped."""
 
     __slots__ = (
@@ -162,9 +162,9 @@ class ServerConnection(ClosableConnection):
 
     # asyncio.Protocol
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Start; the server decides whether there is room."""
-        self.transport = transport  # type: ignore[assignment]
+        self.transport = transport
         peername = transport.get_extra_info("peername")
         self.peer = peername[0] if peername else ""
         self.network = network_of(self.peer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from math import inf
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import httptools
 
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from looptrap.wire.pool import Pool
 
 _PERSISTENCE_TOKENS = {b"close", b"keep-alive"}
+_UNUSED_PARSER = httptools.HttpResponseParser(object())
 
 
 class AnswerError(Exception):
     """The upstream's answer breaks HTTP/1.1 or our limits."""
 
 
-class UpstreamConnection(asyncio.Protocol):
+class UpstreamConnection:
     """Carries one exchange after another; its pool decides when it is used and closed."""
 
     __slots__ = (
@@ -130,8 +131,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     # asyncio.Protocol
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
         # Not before: it refers back to this connection until `connection_lost` deletes it.
         self._parser = httptools.HttpResponseParser(self)
         self._pool.on_connected(self)
@@ -175,11 +176,17 @@ class UpstreamConnection(asyncio.Protocol):
         else:
             self._on_lost("closed the connection")
 
+    def pause_writing(self) -> None:
+        """Do nothing: the whole request has been handed over."""
+
+    def resume_writing(self) -> None:
+        """Do nothing, likewise."""
+
     def connection_lost(self, exc: Exception | None) -> None:
         # Under TLS an end without close_notify comes here only: truncated, never complete.
         self._on_lost("cut the connection" if exc is None else str(exc))
         self._pool.on_closed(self)
-        del self._parser  # it refers back to this connection
+        self._parser = _UNUSED_PARSER  # its own refers back to this connection
 
     # Callbacks of the parser
 

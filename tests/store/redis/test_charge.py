@@ -8,7 +8,7 @@ from tests.store.driving import WINDOW, ask_all, charge, eventually
 from tests.store.redis.test_cluster import keys_of
 from tests.store.serving import cluster, server
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.store.model import Charge, Hit, Settlement
 from looptrap.store.redis.script import record_key
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.store.driving import WINDOW, ask, eventually, hit
 from tests.store.serving import KINDS, server
 
-from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect.window import Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit, Trip
 from looptrap.store.redis.request import MAX_OPERATIONS, RequestBatch, hit_request, trip_request

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from looptrap.detect.scope import Window
+from looptrap.detect.window import Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis.address import StoreAddress
 from looptrap.store.redis.connection import (

@@ -29,8 +29,8 @@ from importlib.resources import files
 from struct import Struct
 from typing import Any
 
-from looptrap.detect import scope
-from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect import window
+from looptrap.detect.window import Window, WindowKind
 from looptrap.store import account, model
 from looptrap.store.model import Balance, Charge, Count, Hit, Note, Settlement, Trip
 
@@ -75,7 +75,7 @@ def _build_script() -> bytes:
 
     Every run defines its variables and functions again; a number costs nothing.
     """
-    constants = {**vars(scope), **vars(model), **vars(account), **globals()}
+    constants = {**vars(window), **vars(model), **vars(account), **globals()}
     folder = files("looptrap.store.redis")
     parts = ("record", "serial", "hit", "account", "note", "dispatch")
     texts = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts]

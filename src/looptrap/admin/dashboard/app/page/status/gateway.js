@@ -13,7 +13,7 @@ export function Gateway({ current }) {
   const { store, history, workers } = current;
   return html`
     <dl class="facts-grid card">
-      <${Fact} name="Looptrap" value=${current.version} badge=${current.draining ? ["warned", "stopping"] : ["good", "serving"]}><span>up since <${Moment} at=${current.started} isExact /></span><//>
+      <${Fact} name="Looptrap" value=${current.version} badge=${current.draining ? ["warned", "stopping"] : ["good", "serving"]}><span>${current.build}, up since <${Moment} at=${current.started} isExact /></span><//>
       <${Fact} name="Mode" value=${current.mode} badge=${current.mode === "enforce" ? null : ["shadow", "reports only"]}><span>${MODES[current.mode]} <a href=${linkTo("settings", { part: "policies" })}>Policies</a></span><//>
       <${Fact} name="Calls come in at" value=${current.listen}><span>${current.upstream ? `and go to ${current.upstream}` : "and go to the provider that their path names"}</span><//>
       <${Fact} name="Store" value=${store.kind} badge=${store.is_degraded ? ["refused", "unreachable"] : ["good", "reachable"]}><span>${storeWords(store)}</span><//>
