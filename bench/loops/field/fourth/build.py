@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.loops.field.cast import edit, read, sh, tool
-from bench.loops.field.fourth.before import look_around
+from bench.loops.field.fourth.habits import Voice, look_around
 from bench.loops.field.run import LOOP, Half, Run, cycle
 
 HALF = Half("fourth")
@@ -16,6 +16,7 @@ _CAST = ("Ines", "Tomasz", "Priya", "Wen", "Okan", "Lucie")
 @template("server", "claude-code gemini-cli opencode cline", "freed several", difficulty="easy")
 def deaf_port(r: Run, way: str) -> None:
     """A server is killed and started on a port that a supervisor takes back at once."""
+    voice = Voice(r)
     app, port = r.pick(*_APPS), r.num(3000, 8999)
     c = r.chat()
 
@@ -54,7 +55,7 @@ def deaf_port(r: Run, way: str) -> None:
         how = r.pick("kill -9 {}", "kill {}", "kill -TERM {}", "sudo kill -9 {}")
         find = r.pick(f"lsof -ti :{port}", f"fuser {port}/tcp", f"ss -lptn 'sport = :{port}'")
         out = f'LISTEN 0 511 *:{port} *:* users:(("node",pid={pid},fd=19))'
-        said = r.mix(
+        said = voice(
             ["The port is taken.", "Something still listens.", "EADDRINUSE.", "There it is again."],
             ["Let me find the process.", "I'll free the port.", "I stop the old server first."],
         )
@@ -74,6 +75,7 @@ def deaf_port(r: Run, way: str) -> None:
 @template("dependencies", "codex claude-code qwen-code swe-agent", "downwards one-by-one")
 def version_carousel(r: Run, way: str) -> None:
     """Four pins of a package are tried in turn, and none fits with the others."""
+    voice = Voice(r)
     name, other = r.pick(("fastgeo", "shapelib"), ("pdfmill", "fontkit-py"), ("torchaux", "numkit"))
     major = r.num(2, 6)
     c = r.chat()
@@ -115,7 +117,7 @@ def version_carousel(r: Run, way: str) -> None:
         flag = r.pick("", "", " -r requirements.txt", " --upgrade", " --no-cache-dir")
         flag = "" if way == "downwards" else flag
         fits = way == "downwards" and number == len(pins) - 1
-        said = r.mix(
+        said = voice(
             ["The resolver fails.", "Conflict.", "Not this one.", "Incompatible.", "Hmm,"],
             [
                 f"let me try {pin}.",
@@ -138,6 +140,7 @@ def version_carousel(r: Run, way: str) -> None:
 @template("git", "claude-code codex openhands swe-agent", "commit-by-commit")
 def rebase_groundhog(r: Run, way: str) -> None:
     """A rebase stops at one commit; it is resolved, aborted, and begun anew."""
+    voice = Voice(r)
     branch, file = f"feat/{r.pick(*_APPS)}-{r.num(100, 999)}", f"src/{r.pick(*_APPS)}/routes.ts"
     total, commit = r.num(11, 13), r.hex(7)
     c = r.chat()
@@ -159,7 +162,7 @@ def rebase_groundhog(r: Run, way: str) -> None:
         for number in range(r.num(7, 8)):
             if number == 1:
                 r.begin()
-            said = r.mix(
+            said = voice(
                 ["I'll start the rebase.", "A fresh start is cleaner.", "Let me redo this."],
                 ["Rebasing onto main.", "With main up to date.", "This time step by step."],
             )
@@ -190,6 +193,7 @@ def rebase_groundhog(r: Run, way: str) -> None:
 )
 def hook_undoes(r: Run, way: str) -> None:
     """A hook writes a file back as it was, so the commit fails, and the change is made again."""
+    voice = Voice(r)
     app = r.pick(*_APPS)
     path, key = f"apps/{app}/config.yaml", r.pick("retries", "workers", "max_conns", "ttl")
     old, new = f"{key}: {r.num(1, 9)}", f"{key}: {r.num(10, 60)}"
@@ -223,7 +227,7 @@ def hook_undoes(r: Run, way: str) -> None:
     for number in range(3 if way == "settles" else r.num(9, 11)):
         if number == 1:
             r.begin()
-        said = r.mix(
+        said = voice(
             ["The file has the old value.", "The change is gone.", "Let me apply it.", "Odd."],
             [f"I set {new}.", "Editing it again.", f"{key} must be changed.", "Once more."],
         )
@@ -248,6 +252,7 @@ def hook_undoes(r: Run, way: str) -> None:
 @template("images", "opencode gemini-cli claude-code responses-kept", "advances services")
 def layer_fails(r: Run, way: str) -> None:
     """An image does not build as its machine has no memory left; the file is changed to and fro."""
+    voice = Voice(r)
     app = r.pick(*_APPS)
     c = r.chat()
     base = ["node:24-slim", "node:24-alpine", "node:24-bookworm"]
@@ -298,7 +303,7 @@ def layer_fails(r: Run, way: str) -> None:
         if number == 3:
             r.begin()
         one = base[number] if number < 3 else r.pick(*base)
-        said = r.mix(
+        said = voice(
             ["The build stage is killed.", "Same stage.", "Exit code 137.", "It fails at 7/9."],
             [
                 f"I'll try {one} as the base.",
@@ -317,6 +322,7 @@ def layer_fails(r: Run, way: str) -> None:
 )
 def settled_run(r: Run, way: str) -> None:
     """A run of the pipeline has long failed, and the agent looks whether it is green."""
+    voice = Voice(r)
     app, run = r.pick(*_APPS), r.num(10**10, 9 * 10**10)
     jobs = ["lint", "unit", "e2e (1/2)", "e2e (2/2)", "image", "scan", "deploy-preview"]
     c = r.chat()
@@ -360,7 +366,7 @@ def settled_run(r: Run, way: str) -> None:
     for number in range(r.num(18, 22)):
         if number == 1:
             r.begin()
-        said = r.mix(
+        said = voice(
             ["", "e2e (2/2) may still recover.", "Not green yet.", "I wait for the run.", "Hm."],
             ["Checking again.", "Let me see the status.", "Looking at the checks.", "Polling."],
             ["", "", "I merge as soon as it is green.", "Merging comes next."],
@@ -373,6 +379,7 @@ def settled_run(r: Run, way: str) -> None:
 @template("training", "claude-code codex responses-kept gemini-cli", "grows asked")
 def dead_log(r: Run, way: str) -> None:
     """A training has died, and its log is looked at to see whether it is done."""
+    voice = Voice(r)
     name, last = f"run-{r.hex(4)}", r.num(3, 30) * 100
     c = r.chat()
 
@@ -400,7 +407,7 @@ def dead_log(r: Run, way: str) -> None:
             r.begin()
         pause = r.pick(60, 120, 180, 300)
         r.wait(pause, pause + 20)
-        said = r.mix(
+        said = voice(
             ["", "Still training.", "Not at 9000 yet.", "The run goes on.", "I wait a little."],
             ["Let me check the log.", "Checking progress.", "How far is it?", "Looking again."],
         )
@@ -421,6 +428,7 @@ def dead_log(r: Run, way: str) -> None:
 @template("screens", "anthropic-mcp claude-code opencode", "wizard more")
 def covered_button(r: Run, way: str) -> None:
     """A banner covers a button, so that clicks on it do nothing."""
+    voice = Voice(r)
     shop, button = r.pick(*_APPS), r.pick("Continue", "Place order", "Download all", "Sign up")
     c = r.chat()
 
@@ -456,22 +464,25 @@ def covered_button(r: Run, way: str) -> None:
         if number == 2:
             r.begin()
         ref = f"e{r.num(10, 400)}"
-        name, args = r.pick(
-            ("browser_click", {"element": button, "ref": ref}),
-            ("browser_click", {"element": f"{button} button", "ref": ref}),
-            ("browser_snapshot", {}),
-            ("browser_wait_for", {"time": r.num(1, 5)}),
+        click = {"element": r.pick(button, f"{button} button"), "ref": ref}
+        shown = page("Pay", *rows)
+        call = r.pick(
+            tool("browser_click", click, shown),
+            tool("browser_click", click, shown),
+            tool("browser_snapshot", {}, shown),
+            tool("browser_wait_for", {"time": r.num(1, 5)}, shown),
         )
-        said = r.mix(
+        said = voice(
             ["The page did not change.", "Still on the payment page.", "No order yet.", "OK."],
             [f"I click {button}.", "I try the button again.", "Let me go on.", "Once more."],
         )
-        c.act(said, tool(name, args, page("Pay", *rows)))
+        c.act(said, call)
 
 
 @template("sandboxes", "codex openhands qwen-code", "granted", difficulty="easy")
 def sandbox_wall(r: Run, way: str) -> None:
     """A sandbox has no network, and the same four ways to fetch a file are tried."""
+    voice = Voice(r)
     file, host = f"fixtures-{r.num(10, 99)}.tar.zst", f"cdn{r.num(1, 9)}.example"
     c = r.chat()
     c.user(f"Fetch {file} from https://{host} and run the import on it.")
@@ -491,7 +502,7 @@ def sandbox_wall(r: Run, way: str) -> None:
         if number == 4:
             r.begin()
         cmd = next(commands) if number < 4 else r.pick(*ways)
-        said = r.mix(
+        said = voice(
             ["That failed.", "No name resolution.", "The network may be slow.", "Let me see."],
             ["I'll use another tool.", "Trying once more.", "Perhaps it works now.", "Retry."],
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.loops.field.cast import edit, grep, read, sh, todo
-from bench.loops.field.fourth.before import look_around
+from bench.loops.field.fourth.habits import Voice, look_around
 from bench.loops.field.run import LOOP, Half, Run, cycle
 
 HALF = Half("fourth")
@@ -58,6 +58,7 @@ def _pytest(r: Run, failed: dict[str, str], passed: int, note: str = "") -> str:
 )
 def stale_anchor(r: Run, way: str) -> None:
     """The text to replace is never found, as the file has tabs; it is read and tried again."""
+    voice = Voice(r)
     area, noun = r.pick(*_AREAS), r.pick(*_NOUNS)
     path = f"internal/{area}/{noun.lower()}.go"
     limit, more = r.num(5, 30), r.num(31, 90)
@@ -94,7 +95,7 @@ def stale_anchor(r: Run, way: str) -> None:
             old += f"\n{pad}defer cancel()"
         if number == 2:
             r.begin()
-        said = r.mix(
+        said = voice(
             _OH,
             [
                 "The string must match exactly, so I use fewer lines.",
@@ -122,6 +123,7 @@ def stale_anchor(r: Run, way: str) -> None:
 @template("seesaw", "claude-code codex gemini-cli qwen-code", "fewer settles", difficulty="hard")
 def two_type_errors(r: Run, way: str) -> None:
     """A type is made nullable, which breaks one file, and not nullable, which breaks another."""
+    voice = Voice(r)
     area, noun = r.pick(*_AREAS), r.pick(*_NOUNS)
     part = r.pick("quantity", "dueAt", "weight", "discount", "region")
     types, one, two = (f"src/{area}/{name}.ts" for name in ("types", "import", "render"))
@@ -157,7 +159,7 @@ def two_type_errors(r: Run, way: str) -> None:
         if number == 1:
             r.begin()
         c.act(
-            r.mix(
+            voice(
                 _OH,
                 [
                     f"The import can have null, so `{part}` has to be nullable.",
@@ -173,7 +175,7 @@ def two_type_errors(r: Run, way: str) -> None:
         if way == "settles" and number == 2:
             break
         c.act(
-            r.mix(
+            voice(
                 _OH,
                 [
                     f"Now rendering complains. `{part}` is always there when we render.",
@@ -203,6 +205,7 @@ def two_type_errors(r: Run, way: str) -> None:
 )
 def same_assertion(r: Run, way: str) -> None:
     """A function is written again with other names and the same result."""
+    voice = Voice(r)
     area = r.pick(*_AREAS)
     path, test = f"{area}/rounding.py", f"tests/test_{area}_rounding.py"
     want, got = f"{r.num(10, 99)}.{r.num(10, 49)}", f"{r.num(10, 99)}.{r.num(50, 99)}"
@@ -237,7 +240,7 @@ def same_assertion(r: Run, way: str) -> None:
                 f"    return {back}"
             )
             failed = {f"{test}::test_rest[eur]": f"AssertionError: assert {got} == {want}"}
-            said = r.mix(
+            said = voice(
                 [
                     "I think I understand now:",
                     "The problem is in how the shares are made:",
@@ -287,6 +290,7 @@ def same_assertion(r: Run, way: str) -> None:
 @template("search", "claude-code gemini-cli opencode langgraph", "sweep callers")
 def ghost_symbol(r: Run, way: str) -> None:
     """A symbol of a library is looked for in the project, in six spellings, round and round."""
+    voice = Voice(r)
     area, noun = r.pick(*_AREAS), r.pick(*_NOUNS)
     name = f"{r.pick('resolve', 'derive', 'collect', 'project')}{noun}{r.pick('Key', 'Scope')}"
     c = r.chat()
@@ -303,7 +307,7 @@ def ghost_symbol(r: Run, way: str) -> None:
         for _ in r.times(17, 22):
             pattern = r.pick(*spellings)
             where = r.pick(".", "src", f"src/{area}", f"src/{area}/", "./src", "packages")
-            said = r.mix(
+            said = voice(
                 ["It has to be somewhere.", "No match.", "Nothing yet.", "Let me think.", "Hm."],
                 [
                     f"Let me search for `{pattern}` in {where}.",
@@ -339,6 +343,7 @@ def ghost_symbol(r: Run, way: str) -> None:
 @template("planning", "claude-code codex gemini-cli openhands", "worked", difficulty="easy")
 def only_ever_plans(r: Run, way: str) -> None:
     """The plan is put in order again and again, and none of it is begun."""
+    voice = Voice(r)
     area, noun = r.pick(*_AREAS), r.pick(*_NOUNS)
     items = {
         f"Read_the_{area}_module": "pending",
@@ -369,7 +374,7 @@ def only_ever_plans(r: Run, way: str) -> None:
             r.begin()
         state = r.pick("pending", "pending", "in_progress")
         plan = dict.fromkeys(keys, "pending") | {keys[0]: state}
-        said = r.mix(
+        said = voice(
             ["Before I start,", "On reflection,", "To be safe,", "Good.", "Let me make sure:"],
             [
                 "the order of the steps should be different.",
@@ -385,6 +390,7 @@ def only_ever_plans(r: Run, way: str) -> None:
 @template("rereading", "claude-code opencode gemini-cli anthropic-mcp", "parts edited", "elided")
 def reads_in_circles(r: Run, way: str) -> None:
     """Results are cleared from the history, so files are read again, and no change is made."""
+    voice = Voice(r)
     area, noun = r.pick(*_AREAS), r.pick(*_NOUNS)
     names = ("handler", "schema", "mapper", "queue", "errors")
     files = {
@@ -420,7 +426,7 @@ def reads_in_circles(r: Run, way: str) -> None:
         path = next(paths) if number < 10 else r.pick(*files)
         if number == 6:
             r.begin()
-        said = r.mix(
+        said = voice(
             ["", "Let me look.", "I need the details.", "To see the whole picture,"],
             [
                 f"I read {path}.",
@@ -435,6 +441,7 @@ def reads_in_circles(r: Run, way: str) -> None:
 @template("verifying", "claude-code codex gemini-cli opencode", "soak stepwise", "compacted")
 def never_finished(r: Run, way: str) -> None:
     """The work is done, and it is checked and checked."""
+    voice = Voice(r)
     area, noun = r.pick(*_AREAS), r.pick(*_NOUNS)
     path, passed = f"{area}/{noun.lower()}.py", r.num(80, 400)
     diff = f" {path} | {r.num(4, 30)} +++---\n 1 file changed"
@@ -466,7 +473,7 @@ def never_finished(r: Run, way: str) -> None:
     for number in r.times(18, 22):
         if number == 1:
             r.begin()
-        said = r.mix(
+        said = voice(
             ["All green.", "The work is complete.", "Good.", "Everything passes.", "Great!"],
             [
                 "Let me double-check that nothing else broke.",

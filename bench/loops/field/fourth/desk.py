@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bench.loops.field.cast import grep, read, tool
+from bench.loops.field.fourth.habits import Voice
 from bench.loops.field.run import LOOP, Half, Run
+from bench.loops.field.wire import Json
 
 HALF = Half("fourth")
 template = HALF.template
@@ -20,6 +22,7 @@ _THEMES = ("heat pumps", "cargo bikes", "oat milk", "grid batteries", "modular h
 )
 def refused_refund(r: Run, way: str) -> None:
     """A refund is past its term; it is asked for with other reasons and other spellings."""
+    voice = Voice(r)
     client, order = r.pick(*_CLIENTS), f"SO-{r.num(10**5, 10**6)}"
     amount = r.dec(20, 300)
     c = r.chat("You work for the support desk of an online shop. You may refund orders.")
@@ -86,7 +89,7 @@ def refused_refund(r: Run, way: str) -> None:
         }
         args |= r.pick({}, {}, {"notify": True}, {"currency": "EUR"})
         out = {**late, "request_id": f"req_{r.hex(12)}", "timestamp": r.stamp()}
-        said = r.mix(
+        said = voice(
             ["The refund was refused.", "I apologise.", "Error 422.", "That did not work.", ""],
             [
                 f"Let me use the reason '{args['reason']}'.",
@@ -102,6 +105,7 @@ def refused_refund(r: Run, way: str) -> None:
 @template("calendars", "openai-agents gemini-api langgraph", "searches people")
 def two_slots(r: Run, way: str) -> None:
     """Two slots are taken in turn, and both have a conflict."""
+    voice = Voice(r)
     one, two = r.some(_CLIENTS, 2)
     c = r.chat()
 
@@ -141,7 +145,7 @@ def two_slots(r: Run, way: str) -> None:
         if number == 2:
             r.begin()
         args = {"start": start, "attendees": r.some((one, two), 2), "title": r.pick(*titles)}
-        said = r.mix(
+        said = voice(
             [f"{who} is busy at the other time.", "A conflict.", "Not free.", "Then"],
             [f"I take {start}.", f"let me try {start}.", f"{start} suits both better."],
         )
@@ -215,9 +219,10 @@ def reviewer_repeats(r: Run, way: str) -> None:
         critic.say("APPROVE")
 
 
-@template("research", "gemini-api langgraph crewai openai-agents", "topics")
+@template("research", "gemini-api langgraph crewai openai-agents", "topics", "trimmed")
 def same_hits(r: Run, way: str) -> None:
     """A search engine gives the same three pages, however the question is worded."""
+    voice = Voice(r)
     theme = r.pick(*_THEMES)
     town, year = r.pick("Graz", "Malmö", "Porto", "Gdynia", "Leuven"), r.num(2019, 2024)
     words = ["registrations", "number", "count", "statistics", "how many", "official data"]
@@ -234,7 +239,7 @@ def same_hits(r: Run, way: str) -> None:
     if way == "topics":
         c.user(f"Collect sources on {theme} in twelve countries, one search for each.")
         for land in "AT BE CZ DE DK EE ES FI FR IE IT NL".split():
-            found = {"results": [hit(f"{theme} {land}") for _ in range(3)]}
+            found: Json = {"results": [hit(f"{theme} {land}") for _ in range(3)]}
             call = tool("web_search", {"query": f"{theme} {r.pick(*words)} {land}"}, found)
             c.act(r.pick("", f"{land}.", "Next country."), call)
         c.say("The sources are above.")
@@ -247,7 +252,7 @@ def same_hits(r: Run, way: str) -> None:
         parts = r.some([theme, town, str(year), r.pick(*words), r.pick("", "pdf", "report")], 5)
         query = " ".join(part for part in parts if part)
         found = {"results": r.some(known, 3), "took": r.dec(0.1, 0.9), "id": r.hex(10)}
-        said = r.mix(
+        said = voice(
             ["No exact number in these.", "Not specific enough.", "These are general.", "Hm,"],
             [
                 "let me refine the search.",
@@ -310,6 +315,7 @@ def nobody_feels_responsible(r: Run, way: str) -> None:
 @template("sub-agents", "claude-code opencode openhands", "modules together")
 def same_errand(r: Run, way: str) -> None:
     """Sub-agents are sent for what does not exist, one after another."""
+    voice = Voice(r)
     what = r.pick("rate limiter", "retention rule", "audit trail", "feature toggle", "tax table")
     parts = ("auth", "cart", "feed", "mail", "stock", "media", "quota", "theme")
     c = r.chat()
@@ -362,7 +368,7 @@ def same_errand(r: Run, way: str) -> None:
             r.begin()
         prompt = f"{r.pick(*asks)} the {what}. {r.pick(*tails)}"
         found = r.pick(*nothing)
-        said = r.mix(
+        said = voice(
             ["The agent found nothing.", "It must be there.", "Not found.", "Let me see."],
             ["I send another one.", "A more thorough search.", "Once more with clear words."],
         )
@@ -374,6 +380,7 @@ def same_errand(r: Run, way: str) -> None:
 @template("promises", "autogen crewai langgraph", "chapters", difficulty="easy")
 def ready_to_start(r: Run, way: str) -> None:
     """An agent says that it will begin, is told to go on, and says so again."""
+    voice = Voice(r)
     theme = r.pick(*_THEMES)
     c = r.chat()
     c.user(f"Write a guide to {theme} for our readers, chapter by chapter.")
@@ -390,7 +397,7 @@ def ready_to_start(r: Run, way: str) -> None:
         if number == 1:
             r.begin()
         c.say(
-            r.mix(
+            voice(
                 ["Understood.", "Certainly!", "Of course.", "Great.", "Sure thing.", "Thank you."],
                 [
                     f"I'll now start writing the guide to {theme}.",

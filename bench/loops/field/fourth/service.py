@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.loops.field.cast import sh, tool
+from bench.loops.field.fourth.habits import Voice
 from bench.loops.field.run import LOOP, Half, Run
 
 HALF = Half("fourth")
@@ -15,6 +16,7 @@ _TEAMS = ("fulfilment", "growth", "risk", "care", "fleet", "treasury")
 @template("databases", "langgraph openai-agents anthropic-mcp crewai", "explores recovers")
 def no_such_column(r: Run, way: str) -> None:
     """A column is guessed in five spellings, and the table described in between."""
+    voice = Voice(r)
     table, other = r.some(_TABLES, 2)
     word = r.pick("refund", "net", "churn", "margin")
     guesses = [f"{word}_total", f"{word}_amount", f"total_{word}", f"{word}_sum", f"{word}_value"]
@@ -60,7 +62,7 @@ def no_such_column(r: Run, way: str) -> None:
             c.act(said, tool("describe_table", {"table": table}, described))
             continue
         column = guesses[number] if number < 5 else r.pick(*guesses)
-        said = r.mix(
+        said = voice(
             ["That column does not exist.", "I see the mistake.", "Let me correct it.", "OK,"],
             [
                 f"it should be {column}.",
@@ -85,6 +87,7 @@ def no_such_column(r: Run, way: str) -> None:
 )
 def crashing_pods(r: Run, way: str) -> None:
     """A deployment is restarted, though its pods crash for the lack of a secret."""
+    voice = Voice(r)
     team, tag = r.pick(*_TEAMS), r.hex(9)
     pods = [f"{team}-api-{tag}-{r.hex(5)}" for _ in range(3)]
     began = r.num(3, 30)
@@ -132,7 +135,7 @@ def crashing_pods(r: Run, way: str) -> None:
         if number == 1:
             r.begin()
         c.act(
-            r.mix(
+            voice(
                 ["The pods crash.", "Still in backoff.", "CrashLoopBackOff.", "Not ready."],
                 ["A restart may help.", "I restart the deployment.", "Let me roll it again."],
             ),
@@ -159,6 +162,7 @@ def crashing_pods(r: Run, way: str) -> None:
 )
 def page_that_stays(r: Run, way: str) -> None:
     """The API ignores the number of the page: each has the same records."""
+    voice = Voice(r)
     what, team = r.pick(*_TABLES), r.pick(*_TEAMS)
 
     def records(number: int) -> list[dict[str, object]]:
@@ -182,7 +186,7 @@ def page_that_stays(r: Run, way: str) -> None:
             args = {"resource": what, "limit": size} | ({"after": after} if after else {})
             after = r.hex(16)
             reply = {**head, "data": found, "next": after if page < 14 else None}
-        said = r.mix(
+        said = voice(
             ["", "There are more pages.", f"{r.num(1, 2)} more over 500.", "Going on."],
             [f"Page {page}.", "The next page.", "I fetch the next records.", "Next."],
         )
@@ -194,6 +198,7 @@ def page_that_stays(r: Run, way: str) -> None:
 @template("jobs", "langgraph crewai openai-agents responses-kept", "backfill late")
 def rerun_job(r: Run, way: str) -> None:
     """A job fails at a row that does not change, and it is started again."""
+    voice = Voice(r)
     dag, row = f"{r.pick(*_TEAMS)}_daily", r.num(10**4, 10**6)
     c = r.chat()
 
@@ -240,7 +245,7 @@ def rerun_job(r: Run, way: str) -> None:
     for number in range(r.num(10, 12)):
         if number == 1:
             r.begin()
-        said = r.mix(
+        said = voice(
             ["The run failed.", "A parse error.", "It may be transient.", "Failed again."],
             ["I start it again.", "Let me clear the task and rerun.", "Retrying the job.", ""],
         )
@@ -254,6 +259,7 @@ def rerun_job(r: Run, way: str) -> None:
 @template("locks", "claude-code codex gemini-cli", "workspaces released")
 def state_lock(r: Run, way: str) -> None:
     """A lock of the state is taken by a pipeline as soon as it is removed."""
+    voice = Voice(r)
     team = r.pick(*_TEAMS)
     c = r.chat()
 
@@ -281,7 +287,7 @@ def state_lock(r: Run, way: str) -> None:
             r.begin()
         id = f"{r.hex(8)}-{r.hex(4)}-{r.hex(4)}-{r.hex(12)}"
         flag = r.pick("", " -input=false", " -lock-timeout=10s", " -no-color")
-        said = r.mix(
+        said = voice(
             ["The state was locked.", "Again the plan.", "A lock is left over.", "Let me see."],
             ["I plan it.", "Planning again.", "Now it should be free.", "Retry the plan."],
         )

@@ -1,6 +1,8 @@
-"""What agents do before they come to the point: they look around."""
+"""Habits of agents: they look around first, and some say the same words each time."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from bench.loops.field.cast import sh
 from bench.loops.field.run import Chat, Run
@@ -33,3 +35,19 @@ def look_around(r: Run, c: Chat) -> None:
     }
     for place, cmd in enumerate(r.some(list(looks), r.num(2, 6))):
         c.act(r.pick(*(_LATER if place else _LEADS)), sh(cmd, looks[cmd]))
+
+
+class Voice:
+    """How the model of a run talks: most find new words each time, a third seldom do."""
+
+    def __init__(self, r: Run) -> None:
+        self._r = r
+        self._is_dull = r.num(0, 2) == 0
+        self._said: dict[tuple[str, ...], str] = {}
+
+    def __call__(self, *parts: Sequence[str]) -> str:
+        """Return a sentence of one choice for each part."""
+        text = self._r.mix(*parts).strip()
+        if self._is_dull and self._r.num(0, 6):
+            return self._said.setdefault(tuple(parts[0]), text)
+        return text
