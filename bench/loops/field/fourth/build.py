@@ -127,7 +127,7 @@ def version_carousel(r: Run, way: str) -> None:
             ],
         )
         said = said if number else f"I take the latest one, {pin}."
-        if way == LOOP and number and r.num(0, 5) == 0:
+        if way == LOOP and number and (number == 1 or r.num(0, 5) == 0):
             listed = f"{name} ({pins[0]})\nAvailable versions: {', '.join(pins)}"
             c.act("Which versions are there?", sh(f"pip index versions {name}", listed))
         out = installed(f"{name}=={pin}") if fits else conflict(pin)
@@ -167,7 +167,7 @@ def rebase_groundhog(r: Run, way: str) -> None:
                 ["Rebasing onto main.", "With main up to date.", "This time step by step."],
             )
             start = r.pick("git rebase main", "git fetch -q && git rebase origin/main")
-            c.act(said, sh(start, stops(at, commit, file), 1))
+            c.act(said if number else "", sh(start, stops(at, commit, file), 1))
             mark = (
                 f"<<<<<<< HEAD\n  r.get('/v{at}', a)\n=======\n  r.get('/w', b)\n>>>>>>> {commit}"
             )
@@ -229,9 +229,9 @@ def hook_undoes(r: Run, way: str) -> None:
             r.begin()
         said = voice(
             ["The file has the old value.", "The change is gone.", "Let me apply it.", "Odd."],
-            [f"I set {new}.", "Editing it again.", f"{key} must be changed.", "Once more."],
+            [f"I set {new}.", "Editing it again.", f"So {key} must be changed.", "Once more."],
         )
-        c.act(said, edit(path, old, new))
+        c.act(said if number else f"I set {new}.", edit(path, old, new))
         message = r.pick(*words).format(key, app)
         add = r.pick(f"git add {path}", "git add -A", f"git add apps/{app}")
         said = r.pick("Commit.", "", "Now commit it.", "The hook changed files, so I add them.")
@@ -372,7 +372,7 @@ def settled_run(r: Run, way: str) -> None:
             ["", "", "I merge as soon as it is green.", "Merging comes next."],
         )
         cmd = r.pick(ask, ask, f"sleep {r.pick(30, 45, 60)} && {ask}", f"{ask} | cat")
-        c.act(said.strip(), sh(cmd, state(7, "failure"), 1, r.dec(0.6, 2)))
+        c.act(said, sh(cmd, state(7, "failure"), 1, r.dec(0.6, 2)))
         r.wait(20, 60)
 
 
@@ -414,12 +414,12 @@ def dead_log(r: Run, way: str) -> None:
         if way == "grows":
             step = min(step + r.num(3, 9) * 100, 9000)
             out = "\n".join(line(step - 200 + 100 * n) for n in range(3))
-            c.act(said.strip(), sh(looks[0], out))
+            c.act(said, sh(looks[0], out))
             continue
-        if number > 2 and r.num(0, 3) == 0:
-            c.act(said.strip(), sh("nvidia-smi | grep H100", gpu()))
+        if number == 1 or (number > 2 and r.num(0, 3) == 0):
+            c.act(said, sh("nvidia-smi | grep H100", gpu()))
         else:
-            c.act(said.strip(), sh(f"sleep {pause}; {r.pick(*looks[:2])}", frozen, 0, pause))
+            c.act(said, sh(f"sleep {pause}; {r.pick(*looks[:2])}", frozen, 0, pause))
     if way == "grows":
         c.act("", sh(f"python evaluate.py ckpt/{name}", f"accuracy {r.dec(0.7, 0.9, 4)}"))
         c.say("It is evaluated.")
@@ -429,7 +429,7 @@ def dead_log(r: Run, way: str) -> None:
 def covered_button(r: Run, way: str) -> None:
     """A banner covers a button, so that clicks on it do nothing."""
     voice = Voice(r)
-    shop, button = r.pick(*_APPS), r.pick("Continue", "Place order", "Download all", "Sign up")
+    shop, button = r.pick(*_APPS), r.pick("Continue", "Place order", "Buy now", "Pay")
     c = r.chat()
 
     def page(title: str, *rows: str) -> str:
@@ -476,7 +476,7 @@ def covered_button(r: Run, way: str) -> None:
             ["The page did not change.", "Still on the payment page.", "No order yet.", "OK."],
             [f"I click {button}.", "I try the button again.", "Let me go on.", "Once more."],
         )
-        c.act(said, call)
+        c.act(said if number else "To the order.", call)
 
 
 @template("sandboxes", "codex openhands qwen-code", "granted", difficulty="easy")

@@ -300,8 +300,7 @@ def ghost_symbol(r: Run, way: str) -> None:
         snake = "".join(f"_{one.lower()}" if one.isupper() else one for one in name)
         spellings = [name, f"{name}\\(", f"function {name}", snake, f"def {snake}", "unexpected st"]
         for number, pattern in enumerate(spellings):
-            where = r.pick(".", "src", f"src/{area}")
-            c.act(r.pick("", f"Searching for `{pattern}`."), grep(pattern, path=where))
+            c.act(r.pick("", f"Searching for `{pattern}`."), grep(pattern))
             if number == 5:
                 r.begin()
         for _ in r.times(17, 22):
@@ -435,7 +434,7 @@ def reads_in_circles(r: Run, way: str) -> None:
                 "I want to see how it is passed on.",
             ],
         )
-        c.act(said.strip(), read(path, files[path]))
+        c.act(said, read(path, files[path]))
 
 
 @template("verifying", "claude-code codex gemini-cli opencode", "soak stepwise", "compacted")
@@ -470,6 +469,8 @@ def never_finished(r: Run, way: str) -> None:
         c.say("The rules have functions of their own.")
         return
     c.act("Now the tests.", sh("pytest -q", _pytest(r, {}, passed), 0, r.dec(2, 9)))
+    c.act("", sh("git diff --stat", diff))
+    c.act("", sh("git status --short", f" M {path}"))
     for number in r.times(18, 22):
         if number == 1:
             r.begin()

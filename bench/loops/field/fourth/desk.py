@@ -56,8 +56,9 @@ def refused_refund(r: Run, way: str) -> None:
             one.user(f"Hello, this is {who}. I want my money back for {of}, it broke.")
             one.act("", tool("get_order", {"order_id": of}, {"order": of, "state": "closed"}))
         for _, of, one in chats:
-            args = {"order_id": of, "amount": amount, "reason": "defective"}
-            one.act("I try to refund it.", tool("create_refund", args, late, 1))
+            args = {"order_id": of, "amount": r.dec(20, 300), "reason": "defective"}
+            said = r.pick("I try to refund it.", "", "Let me ask for a refund.")
+            one.act(said, tool("create_refund", args, late, 1))
         for who, of, one in chats:
             args = {"customer": who, "order_id": of, "percent": 20}
             one.act("I offer a voucher.", tool("create_voucher", args, {"code": r.hex(8).upper()}))
@@ -99,7 +100,7 @@ def refused_refund(r: Run, way: str) -> None:
             ],
         )
         said = said if number else "It broke, so I refund it."
-        c.act(said.strip(), tool("create_refund", args, out, 1))
+        c.act(said, tool("create_refund", args, out, 1))
 
 
 @template("calendars", "openai-agents gemini-api langgraph", "searches people")
@@ -373,7 +374,9 @@ def same_errand(r: Run, way: str) -> None:
             ["I send another one.", "A more thorough search.", "Once more with clear words."],
         )
         args = {"description": f"{r.pick('Find', 'Locate')} {what}", "prompt": prompt}
-        c.act(said, tool("Task", args, found, 0, 0))
+        c.act(
+            said if number else "I have the code looked at first.", tool("Task", args, found, 0, 0)
+        )
         send(prompt, found, r.pick(*what.split()), "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bench.loops.field.cast import sh
@@ -48,6 +49,7 @@ class Voice:
     def __call__(self, *parts: Sequence[str]) -> str:
         """Return a sentence of one choice for each part."""
         text = self._r.mix(*parts).strip()
+        text = re.sub(r"(?<=[.!] )[a-z]", lambda found: found[0].upper(), text)
         if self._is_dull and self._r.num(0, 6):
-            return self._said.setdefault(tuple(parts[0]), text)
+            return self._said.setdefault((*parts[0], *parts[-1]), text)
         return text

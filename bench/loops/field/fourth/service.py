@@ -61,7 +61,7 @@ def no_such_column(r: Run, way: str) -> None:
             said = r.pick("Let me look at the table.", "Which columns are there?", "Schema again:")
             c.act(said, tool("describe_table", {"table": table}, described))
             continue
-        column = guesses[number] if number < 5 else r.pick(*guesses)
+        column = guesses[number - (number > 2)] if number < 6 else r.pick(*guesses)
         said = voice(
             ["That column does not exist.", "I see the mistake.", "Let me correct it.", "OK,"],
             [
@@ -190,7 +190,8 @@ def page_that_stays(r: Run, way: str) -> None:
             ["", "There are more pages.", f"{r.num(1, 2)} more over 500.", "Going on."],
             [f"Page {page}.", "The next page.", "I fetch the next records.", "Next."],
         )
-        c.act(said.strip(), tool("list_records", args, reply))
+        said = said if page > 1 else "I start with the first page."
+        c.act(said, tool("list_records", args, reply))
     if way != LOOP:
         c.say(f"{r.num(9, 30)} of them are over 500.")
 
@@ -250,7 +251,7 @@ def rerun_job(r: Run, way: str) -> None:
             ["I start it again.", "Let me clear the task and rerun.", "Retrying the job.", ""],
         )
         args = {"dag": dag, "day": day} | r.pick({}, {"force": True}, {"clear": True})
-        c.act(said.strip(), tool("trigger_dag", args, started(day)))
+        c.act(said, tool("trigger_dag", args, started(day)))
         r.wait(60, 120)
         said = r.pick("", "How did it go?", "The log of that run:")
         c.act(said, tool("get_log", {"dag": dag, "day": day}, failed(bad), 1))
@@ -291,7 +292,7 @@ def state_lock(r: Run, way: str) -> None:
             ["The state was locked.", "Again the plan.", "A lock is left over.", "Let me see."],
             ["I plan it.", "Planning again.", "Now it should be free.", "Retry the plan."],
         )
-        c.act(said, sh(f"terraform plan{flag}", locked(id), 1, r.dec(4, 15)))
+        c.act(said if number else "", sh(f"terraform plan{flag}", locked(id), 1, r.dec(4, 15)))
         if way == "released":
             c.act("CI holds it, I wait for it.", sh("sleep 120", "", 0, 120))
             continue
