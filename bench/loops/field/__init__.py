@@ -1,22 +1,22 @@
-"""Agents as of November 2026, in three sets: coding, operations, talk, the web and programs.
+"""Agents as of November 2026, in four sets: coding, operations, talk, the web and programs.
 
 `first` and `second` are the halves of one author: `first` is for developers to work with;
-`second` is to judge by, and to be left unread. `third` is by another author. Neither author had
-seen the detector or any other scenario. The sets share forms (`cast`) and the machinery (`run`,
-`wire`), but no templates, projects or texts.
+`second` is to judge by, and to be left unread. `third` and `fourth` are by two further authors. No
+author had seen the detector or any other scenario. The sets share forms (`cast`) and the machinery
+(`run`, `wire`), but no templates, projects or texts.
 """
 
 from __future__ import annotations
 
-from bench.loops.field import first, second, third
+from bench.loops.field import first, fourth, second, third
 from bench.loops.scenario import Scenario
 
-HALVES = {"first": first, "second": second, "third": third}
+HALVES = {"first": first, "second": second, "third": third, "fourth": fourth}
 
 
 def scenarios(seed: int, half: str) -> list[Scenario]:
-    """Return the scenarios of a half, or of the third set."""
+    """Return the scenarios of a half, or of another set."""
     return HALVES[half].scenarios(seed)
 
 
-__all__ = ["HALVES", "first", "scenarios", "second", "third"]
+__all__ = ["HALVES", "first", "fourth", "scenarios", "second", "third"]
