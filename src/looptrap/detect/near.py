@@ -110,15 +110,13 @@ _NAMES = ("attempt", "retry", "try", "id", "nonce", "time", "date", "sent")
 _NAMES_IN_BRACKETS = (*_NAMES, "req", "trace", "correlation")
 """What every envelope at the end names, without and with brackets."""
 _find_bracket = re.compile(r"[\])>]").search
-_RETRY_WORDS = ("attempt", "retry", "try", "versuch", "tentativ", "intento")
-_RUN_WORDS = ("run", "iteration", "execution", "cycle")
+_RETRY_WORDS = ("attempt", "retry", "try")
 _NUMBERED = re.compile(
-    rf"\b({'|'.join((*_RETRY_WORDS, *_RUN_WORDS))})[ao]?(?:\s(?:count|number|no\.?|nr\.?))?"
-    r"[\s:=#.]{1,3}(\d{1,6})\b(?=\s?(?:[\])>.,;:!|/\n-]|of\b|von\b|\Z))"
+    rf"\b({'|'.join(_RETRY_WORDS)}|run|iteration|execution|cycle)(?:\s(?:count|number|no\.?))?"
+    r"[\s:=#.]{1,3}(\d{1,6})\b(?=\s?(?:[\])>.,;:!|/\n-]|of\b|\Z))"
 )
 """A number that counts how often a prompt was sent."""
 _ABOUT_RETRIES = re.compile(r"\b(?:attempts?|retries)\b(?! to\b)")
-_REJECTED = ("error", "fail", "exception", "traceback", "refused", "rejected")
 
 MAX_RETRY_CHARS = 600
 """Characters at either end of a prompt in which such a number stands."""
@@ -186,17 +184,18 @@ def retry_number(text: str) -> int:
 
     The number of a run counts only where the prompt reports a failure: questions are numbered, too.
     """
-    ends = text if len(text) <= 2 * MAX_RETRY_CHARS else _ends(text)
-    ends = ends.lower()
-    words = [word for word in (*_RETRY_WORDS, *_RUN_WORDS) if ends.rfind(word) >= 0]
-    if not words:
+    ends = (text if len(text) <= 2 * MAX_RETRY_CHARS else _ends(text)).lower()
+    is_failure = ends.rfind("fail") >= 0 or ends.rfind("error") >= 0
+    # Most prompts name none of these: a search for each is faster than the pattern.
+    if not is_failure and ends.rfind("attempt") < 0 and ends.rfind("try") < 0:
+        return 0
+    numbered = _NUMBERED.findall(ends)
+    if not numbered:
         return 0
     if len(text) <= SHORT_PROMPT_CHARS and _ABOUT_RETRIES.search(_NUMBERED.sub("", ends)):
         return 0
-    for word, number in _NUMBERED.findall(ends):
-        if word in _RETRY_WORDS or any(map(ends.__contains__, _REJECTED)):
-            return int(number)
-    return 0
+    numbers = (number for word, number in numbered if is_failure or word in _RETRY_WORDS)
+    return int(next(numbers, 0))
 
 
 def without_retry_number(text: str) -> str:
