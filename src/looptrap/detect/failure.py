@@ -160,6 +160,12 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
     return _NUMBER.sub(lambda number: number[1] or "#", " ".join(mask(summary).split()))[:300]
 
 
+def failure_lines(text: str) -> list[str]:
+    """Return all lines at either end that name a failure, with their figures: one that moves is
+    progress."""
+    return [mask(line) for line in _ends(text).splitlines() if _may_fail(line)]
+
+
 def fields_of(failure: str) -> list[str]:
     """Return the fields that the description of a failure names."""
     return [word for word in failure.split() if word.startswith(FIELD_MARK)]

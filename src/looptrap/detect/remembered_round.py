@@ -243,6 +243,10 @@ class RememberedRound(Round):
         """Return whether the results are equal except for volatile tokens, as far as is known."""
         return self.record.has_same_result(_record(other))
 
+    def fails_the_same(self, other: Round) -> bool:
+        """Return whether both failed with equal results, as far as is known."""
+        return self.failure is not None and self.has_same_result(other)
+
     def has_similar_result(self, other: Round) -> bool:
         """Return whether the same call added the same again when it was new."""
         return bool((self.record.traits | _record(other).traits) & Trait.APPENDED)

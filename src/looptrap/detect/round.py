@@ -28,6 +28,7 @@ from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import mask_arguments, mask_result, normalise, without_numbers
 from looptrap.detect.failure import (
     FIELD_MARK,
+    failure_lines,
     failure_of,
     fields_of,
     finds_nothing,
@@ -163,6 +164,9 @@ MAX_SCREEN_CHARS = 8_000
 
 MAX_RECEIPT_CHARS = 400
 """Longer results are content."""
+
+MAX_NOISE_SHARE = 32
+"""By this part of their length two outputs may differ that fail with the same lines."""
 
 MAX_NOISE_CHARS = 40
 """Characters by which equal results may differ in length: a line may say when it was made."""
@@ -392,6 +396,16 @@ class Round:
         if failure is None or is_error or not self.only_looks or not is_echo(text, self.arguments):
             return failure
         return None
+
+    def fails_the_same(self, other: Round) -> bool:
+        """Return whether both failed with the same lines and figures, and printed about as much."""
+        if self.failure is None or self.failure != other.failure:
+            return False
+        return self.has_same_result(other) or (
+            len(self.results) == len(other.results) == 1
+            and abs(len(self.result) - len(other.result)) <= len(self.result) // MAX_NOISE_SHARE
+            and failure_lines(self.result) == failure_lines(other.result)
+        )
 
     @cached_field
     def failures(self) -> int:

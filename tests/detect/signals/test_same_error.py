@@ -2,7 +2,7 @@
 
 import pytest
 from tests.detect.runs import Person, Use, anthropic, bash, count, openai
-from tests.detect.signals.steps import CAT, LS, NO_FILE, WORDS, case, in_both_dialects
+from tests.detect.signals.steps import CAT, LS, NO_FILE, WORDS, case, edit, in_both_dialects
 
 NOTE = Use("todo_write", {"todos": "x"}, "Error: todos must be a list")
 
@@ -140,6 +140,34 @@ def edits_and_tests(paths, results):
             edits_and_tests(["sum.py"] * 8, [RED] * 3 + ["1 failed, 9 passed"] + [RED] * 4),
             3,
             id="another result in between",
+        ),
+        case(
+            edits_and_tests(
+                ["sum.py"] * 9, [f"#{n} cached\n#{n + 7} took {n}.5 s\n{RED}" for n in range(9)]
+            ),
+            7,
+            id="other noise around the same failure",
+        ),
+        case(
+            [
+                step
+                for n in range(9)
+                for step in (edit_of("Dockerfile", n), bash(f"make {WORDS[n % 2]} image", RED))
+            ],
+            7,
+            id="other options of a build",
+        ),
+        case(
+            [
+                step
+                for n in range(9)
+                for step in (
+                    edit_of("sum.py", n),
+                    edit(f"x{n}", "Error: the old text was not found"),
+                )
+            ],
+            1,
+            id="edits that fail and others that do not",
         ),
         case(
             edits_and_tests(["sum.py"] * 24, [f"Error: {word}" for word in WORDS[:2]] * 12),

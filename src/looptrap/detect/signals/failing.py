@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from looptrap.detect.call_kind import changes_something
 from looptrap.detect.round import MAX_QUERY_CHARS, Round
 from looptrap.detect.signals.enumeration import is_enumeration
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
@@ -105,7 +106,7 @@ def _count_in_other_turns(latest: Round, trajectory: Trajectory) -> int:
 
 
 def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
-    """Return how often the same check failed with the same result, with a change before each time.
+    """Return how often a check or a build failed the same way, with a change before each time.
 
     An equal call with a result that was new then ends it: a change had an effect. To change
     something else is another approach, and counts less.
@@ -116,11 +117,13 @@ def _count_vain_changes(latest: Round, trajectory: Trajectory) -> int:
         return 0
     changed: list[set[str]] = [set()]  # what was changed before each failure, the latest first
     rounds = trajectory.latest_across_compactions(VAIN_CHANGES_ROUNDS)
+    # Edits that fail say the same of whatever was to be edited.
+    is_attempt = not any(changes_something(name, "") for name in latest.names)
     for age, round_ in enumerate(rounds[1:], 1):
         if round_.signature == latest.signature or (
-            latest.is_check and round_.is_check and round_.failure == latest.failure
+            is_attempt and round_.names == latest.names and round_.failure == latest.failure
         ):
-            if not round_.has_same_result(latest):
+            if not round_.fails_the_same(latest):
                 if has_new_result(round_, rounds[age + 1 :]) or round_.failure is None:
                     break
                 continue  # one of several failures in turn

@@ -63,6 +63,8 @@ class Stagnation(HistorySignal):
         if weighed > count:
             count = min(weighed, len(rounds))
             what = f"{tool_list(newest)} failed the same way {tries} times, whatever came between"
+        if count >= self._options.first:
+            count = trajectory.asked.excuse(count)
         if not count:
             return None
         return Evidence(
@@ -140,8 +142,11 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
             weight += 0.5
         elif is_replay and round_.made_change:
             weight += 1
-        if round_.made_change and not any(map(round_.has_same_result, same_calls)):
-            changes += 1
+        is_new_result = not any(
+            round_.has_same_result(one) or round_.fails_the_same(one) for one in same_calls
+        )
+        if is_new_result and (round_.made_change or same_calls):
+            changes += 1  # what was done, or what goes on by itself, has moved on
             switches += round_.switches_subject
         if age and round_.failure is not None and is_answered(round_, rounds[age - 1]):
             answered.add(round_.failure)
