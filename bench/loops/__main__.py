@@ -30,7 +30,7 @@ MODULES = {
     "test": (fourth,),
 }
 """Where the scenarios of each split come from: each has `scenarios(seed)`. Those of `test` were
-written by an author who had not seen the detector, and are not read by those who work on it."""
+written by an author who had not seen the detector or any other scenario."""
 
 Judged = tuple[Scenario, Played]
 

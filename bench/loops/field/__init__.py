@@ -1,9 +1,8 @@
 """Agents as of November 2026, in four sets: coding, operations, talk, the web and programs.
 
-`first` and `second` are the halves of one author: `first` is for developers to work with;
-`second` is to judge by, and to be left unread. `third` and `fourth` are by two further authors. No
-author had seen the detector or any other scenario. The sets share forms (`cast`) and the machinery
-(`run`, `wire`), but no templates, projects or texts.
+`first` and `second` are the halves of one author, `third` and `fourth` are by one each. None had
+seen the detector or any other scenario. `fourth` is to judge by, the others to work with. The sets
+share forms (`cast`) and the machinery (`run`, `wire`), but no templates, projects or texts.
 """
 
 from __future__ import annotations

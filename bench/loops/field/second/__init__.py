@@ -1,4 +1,4 @@
-"""The second half of the split `field`: to judge by."""
+"""The second half of the split `field`: to work with, too."""
 
 from __future__ import annotations
 
