@@ -20,6 +20,7 @@ in_both_dialects = pytest.mark.parametrize("write", DIALECTS.values(), ids=DIALE
         case("Log the lag each minute for an hour", 0, True, id="each minute"),
         case("Schau alle fünf Minuten nach", 0, True, id="in German, again and again"),
         case("Keep watching the queue until I say stop", 0, True, id="until told otherwise"),
+        case("Mend the build, and go on until we have a green one", 0, False, id="until it works"),
         case("Fix the test in total.py", 0, False, id="nothing of it"),
         case("It failed every time, and two runs ago too", 2, False, id="what happened"),
         case("Each file needs a header; everything in src", 0, False, id="each file"),

@@ -31,7 +31,7 @@ _RECURRING = re.compile(
     rf"|\b(?:every|each) \d{{1,3}} ?{_UNIT}|\bonce (?:a|per|every) (?:second|minute|hour)\b"
     r"|\b(?:hourly|continuously|continually|indefinitely|non-?stop|around the clock)\b"
     r"|\bkeep (?:on )?(?:watching|monitoring|polling|checking|pinging|an eye)\b"
-    r"|\buntil (?:i|we|someone|told|stopped|further notice)\b|\bin a loop\b"
+    r"|\buntil (?:(?:i|we|someone) (?:say|tell|stop|ask|cancel|call)|told|stopped|further notice)"
 )
 
 

@@ -34,6 +34,7 @@ one text may also contain the other."""
 Content = Callable[[Call], bytes | None]
 
 MIN_RETRY_NUMBER = 2
+"""The number of a prompt's first retry: what is sent once repeats nothing."""
 
 RETRIES_APART_S = 600.0
 """Seconds after an answer within which the next numbered retry of its prompt is sent."""
