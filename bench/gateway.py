@@ -154,12 +154,18 @@ def figures(rounds: int, seconds: int, bodies: Sequence[str]) -> Iterator[Figure
         bench = Bench(folder, seconds)
         with (
             rig.provider(folder) as provider,
-            started(folder, provider, "default", {}) as proxies,
+            started(folder, provider, "default", built()) as proxies,
         ):
             idle = {proxy.name: proxy.rss() for proxy in proxies}
             rows = bench.compare(proxies, bodies, rounds)
             reject_refusals(proxies)
     yield from table.figures(rows, idle)
+
+
+def built() -> dict[str, Path]:
+    """Return the environment with the compiled wheel, if `make test-compiled` has made it."""
+    python = Path(__file__).parent.parent / ".compiled/bin/python"
+    return {table.COMPILED: python} if python.exists() else {}
 
 
 def measure(options: argparse.Namespace, folder: Path) -> None:

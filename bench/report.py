@@ -37,8 +37,8 @@ TITLES = {
 EXPLAINED = {
     "gateway": "CPU time of the proxy for a request, the least of all rounds, divided by that of"
     " nginx as a plain reverse proxy with the same load in the same run. `nginx + Lua` counts the"
-    " last three messages of each caller and does nothing else. Other gateways run with their"
-    " defaults.",
+    " last three messages of each caller and does nothing else. `looptrap compiled` is the same"
+    " Looptrap as the optional compiled wheel. Other gateways run with their defaults.",
     "core": "The whole default policy; every body is new.",
     "quality": "Runs of real agents. Two language models judged them independently, and only runs"
     " on which both agreed are scored. The runs do not ship with Looptrap. The simple detectors"

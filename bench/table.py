@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from bench.figure import Figure
 from bench.rig import Load
 
-NGINX, OURS = "nginx", "looptrap"
+NGINX, OURS, COMPILED = "nginx", "looptrap", "looptrap compiled"
 MB = 1_000_000
 AIMED_RATIO = {"small": 3.0, "large": 3.0, "agent": 4.0, "small_stream": 1.5}
 """CPU time of a request, as a multiple of nginx's, at most."""
@@ -142,21 +142,21 @@ def figures(rows: Sequence[Row], idle: Mapping[str, int]) -> Iterator[Figure]:
             continue
         if row.connections > 1:
             name = f"{row.proxy}, {row.body}: CPU ÷ nginx's"
-            aim, spread = AIMED_RATIO[row.body] if row.proxy == OURS else None, row.spread
+            aim, spread = AIMED_RATIO[row.body] if row.is_looptrap else None, row.spread
             is_ours = row.proxy == OURS
             yield Figure(
                 part="gateway", name=name, value=ratio, spread=spread, aim=aim, is_compared=is_ours
             )
         else:
             added = row.p50 - nginx.p50
-            aim = AIMED_LATENCY if row.proxy == OURS else None
+            aim = AIMED_LATENCY if row.is_looptrap else None
             name = f"{row.proxy}, {row.body}: p50 added to nginx's, one connection"
             yield Figure(
                 part="gateway", name=name, value=added, unit="µs", aim=aim, is_compared=False
             )
     for proxy, size in idle.items():
         if proxy != "direct":
-            aim = AIMED_RSS / MB if proxy == OURS else None
+            aim = AIMED_RSS / MB if proxy in (OURS, COMPILED) else None
             is_ours = proxy == OURS
             yield Figure(
                 part="gateway",
