@@ -25,8 +25,10 @@ def three(running):
 
 @pytest.fixture(params=KINDS)
 def moving(request):
-    """Return a cluster for one test. Where a slot was moved before, old claims to it may still be on
-    their way."""
+    """Return a cluster for one test.
+
+    Where a slot was moved before, old claims to it may still be on their way.
+    """
     with cluster(request.param) as one:
         yield one
 
