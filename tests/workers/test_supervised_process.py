@@ -1,6 +1,8 @@
 """Children: replaced when they end, given up when they cannot start, ended when told."""
 
 import asyncio
+import os
+import signal
 import sys
 
 import pytest
@@ -61,20 +63,18 @@ async def test_what_cannot_be_run_at_all_is_given_up_in_words(monkeypatch):
 
 
 async def test_what_was_up_is_replaced_as_often_as_it_ends():
-    ended, enough = [], asyncio.Event()
-
-    def end():
-        ended.append(child.ready.is_set())
-        if len(ended) > MAX_FAILED_STARTS + 1:
-            enough.set()
-
-    child = Program("print('up')", on_end=end)
+    ended = asyncio.Queue()
+    child = Program(f"print('up'); {WAITS}", on_end=lambda: ended.put_nowait(child.ready.is_set()))
     child.start()
-    await asyncio.wait_for(enough.wait(), PATIENCE)
-    assert child.failed_starts <= 1
-    assert child.restarts >= len(ended) > MAX_FAILED_STARTS
-    assert not any(ended)
-    await child.stop(PATIENCE)
+    try:
+        for restarts in range(1, MAX_FAILED_STARTS + 3):
+            await asyncio.wait_for(child.ready.wait(), PATIENCE)
+            assert child.failed_starts == 0
+            os.kill(child.pid, signal.SIGKILL)
+            assert not await asyncio.wait_for(ended.get(), PATIENCE)
+            assert child.restarts == restarts
+    finally:
+        await child.stop(PATIENCE)
 
 
 async def test_a_child_that_was_told_to_stop_is_not_replaced(caplog):
