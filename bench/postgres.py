@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -82,7 +82,8 @@ class Postgres:
     def send(self, number: int) -> None:
         """Send a signal to all its processes."""
         for pid in self._pids():
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):  # its processes come and go
+                os.kill(pid, number)
 
     def kill(self) -> None:
         """End it like a power cut."""
@@ -102,7 +103,10 @@ class Postgres:
         """Return the CPU seconds that its processes have used, those of ended ones too."""
         used = 0.0
         for pid in self._pids():
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
             used += sum(map(int, fields[11:15] if pid == self._pid else fields[11:13])) / TICKS
         return used
 
