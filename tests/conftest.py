@@ -21,9 +21,13 @@ SLOW_PATHS = (
     "tests/release/",
     "tests/replay/test_subprocess_worker.py",
     "tests/store/redis/test_cluster.py",
+    "tests/test_field.py",
+    "tests/test_harnesses.py",
+    "tests/test_scenes.py",
     "tests/wire/test_leftovers.py",
 )
-"""Where all tests are slow: they start processes, or go through everything in memory."""
+"""Where all tests are slow: they start processes, or go through everything in memory or through
+all scenarios of LoopBench."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -206,8 +206,8 @@ def test_what_is_not_written_is_as_the_rule_itself_has_it():
             {"watch": "conversations"},
             'watch: is the text "conversations", must be "conversation", "request", "session",'
             ' "tool", "repeat", "cycle", "same_error", "failing", "near_repeat", "mutating_repeat",'
-            ' "stagnation", "same_words", "unknown_tool", "monologue", "idle", "turn_budget",'
-            ' "compaction",'
+            ' "noisy_repeat", "stagnation", "same_words", "unknown_tool", "monologue", "idle",'
+            ' "turn_budget", "compaction",'
             ' "restart" or "chant", did you mean conversation?',
             id="a misspelt scope",
         ),
@@ -238,8 +238,8 @@ def test_what_is_not_written_is_as_the_rule_itself_has_it():
         pytest.param(
             {"rounds": 3},
             'rounds: means nothing to watch = "conversation", only to repeat, cycle, same_error,'
-            " failing, near_repeat, mutating_repeat, stagnation, same_words, unknown_tool,"
-            " monologue and idle",
+            " failing, near_repeat, mutating_repeat, noisy_repeat, stagnation, same_words,"
+            " unknown_tool, monologue and idle",
             id="rounds across requests",
         ),
         pytest.param(

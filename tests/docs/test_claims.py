@@ -10,7 +10,10 @@ from looptrap.policy.action import Action
 
 RESULTS = ROOT / "bench" / "RESULTS.md"
 
-BY_ITSELF = {"conversation", "cycle", "failing", "idle", "compaction", "turn_budget", "chant"}
+BY_ITSELF = {
+    *("conversation", "cycle", "failing", "noisy_repeat", "idle", "compaction"),
+    *("turn_budget", "chant"),
+}
 """What the README gives a line of its own."""
 
 
@@ -28,6 +31,9 @@ def test_the_readme_says_after_how_many_rounds_each_loop_is_refused():
     assert re.search(rf"\| cycles .* \| \*\*refused\*\* on the {counts['cycle']}rd time", page)
     assert re.search(
         rf"\| one failure .* \| \*\*refused\*\* after {counts['failing']} rounds", page
+    )
+    assert re.search(
+        rf"\| the same job .* \| \*\*refused\*\* after {counts['noisy_repeat']} rounds", page
     )
     assert f"in the same few words | **refused** after {counts['idle']} turns" in page
     assert f"**refused** on the {counts['conversation']}th time" in page

@@ -111,9 +111,7 @@ READABLE = [
 UNREADABLE = [
     pytest.param(CHAT, packed_as("br"), lambda body: b"\x0b" + body, id="br"),
     pytest.param(CHAT, packed_as("zstd"), lambda body: b"\x28\xb5\x2f\xfd" + body, id="zstd"),
-    pytest.param(
-        CHAT, packed_as("gzip, gzip"), lambda body: gzipped(gzipped(body)), id="stacked"
-    ),
+    pytest.param(CHAT, packed_as("gzip, gzip"), lambda body: gzipped(gzipped(body)), id="stacked"),
     pytest.param(CHAT, JSON, lambda body: body + b"more", id="something behind JSON"),
     pytest.param(CHAT, JSON, lambda body: body.replace(b"[", b"{"), id="no JSON"),
     pytest.param("/v1/messages", JSON, gzipped, id="gzip that does not say so"),

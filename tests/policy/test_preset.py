@@ -63,6 +63,7 @@ def history(name, watch, **thresholds):
                     history("same-error", "same_error", warn=5, block=7),
                     history("only-failures", "failing", warn=8, block=13),
                     history("near-repeat", "near_repeat", warn=5, block=6),
+                    history("noisy-repeat", "noisy_repeat", warn=7, block=10),
                     history("stagnation", "stagnation", warn=6, block=8),
                     history("same-words", "same_words", warn=5, block=8),
                     history("unknown-tool", "unknown_tool", warn=3, block=5),

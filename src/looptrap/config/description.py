@@ -31,6 +31,7 @@ WATCH_NOUNS = {
     "failing": "failure in a row",
     "near_repeat": "failing or fruitless call of almost the same kind",
     "mutating_repeat": "equal call in a row with almost the same result",
+    "noisy_repeat": "call made before whose result differs in a few figures at most",
     "stagnation": "result that had come before",
     "unknown_tool": "call in a row to a tool that is not there",
     "monologue": "equal text in a row",

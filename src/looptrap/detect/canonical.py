@@ -110,7 +110,8 @@ _COUNTERS = (
 )
 _NUMBER = r"""\.? ["']? [\ _]? [:=\#(\[]{0,2} \ ? ["']? \d+"""
 
-_LABELLED = r"""["']? \ ? [:=] \ ? ["']? (?= [a-z_-]{0,12} \d ) [0-9a-z][0-9a-z_-]{3,63}"""
+_LABELLED = r"""["']? \ ? [:=] \ ? ["']? (?= [a-z_-]{0,12} \d )
+              [0-9a-z][0-9a-z_-]{3,63} (?: : \d [0-9a-z_-]{0,31} ){0,4}"""
 
 _TIMERS = (
     "duration|elapsed|latency|took(?=[_\"'])|(?:wall|execution|response|processing)[\\ _-]?time"
@@ -225,9 +226,14 @@ def mask_arguments(text: str) -> str:
     return _ARGUMENTS.sub(_kind_in_result, text)
 
 
+def without_frame(text: str) -> str:
+    """Return the output of a command without what harnesses put around it."""
+    return _FRAME.sub(" ", text)
+
+
 def is_all_volatile(text: str) -> bool:
     """Return whether masking would leave no letter or digit of a result, its frame aside."""
-    masked = mask_result(_FRAME.sub(" ", text))
+    masked = mask_result(without_frame(text))
     return not any(map(str.isalnum, _PLACEHOLDERS.sub("", masked)))
 
 

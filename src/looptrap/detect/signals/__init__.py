@@ -6,6 +6,7 @@ same_error        the same failure in most of the latest rounds, whatever the ca
 failing           one failure after the other
 near_repeat       almost the same call, which still fails or returns nothing
 mutating_repeat   the same call in a row, while its result merely grows or shifts
+noisy_repeat      calls made before, with results that differ in a few figures at most
 stagnation        mostly results that had come before
 same_words        the same sentences beside the calls, whatever is called
 unknown_tool      calls to tools that do not exist
@@ -32,6 +33,7 @@ from looptrap.detect.signals.chant import Chant, Monologue
 from looptrap.detect.signals.failing import Failing, SameError
 from looptrap.detect.signals.idle import Idle
 from looptrap.detect.signals.near_repeat import MutatingRepeat, NearRepeat
+from looptrap.detect.signals.noisy_repeat import NoisyRepeat
 from looptrap.detect.signals.repeat import Cycle, Repeat
 from looptrap.detect.signals.same_words import SameWords
 from looptrap.detect.signals.signal import AnswerSignal, HistorySignal, SignalOptions
@@ -45,6 +47,7 @@ SIGNALS: Mapping[str, Callable[[SignalOptions], HistorySignal]] = {
     "failing": Failing,
     "near_repeat": NearRepeat,
     "mutating_repeat": MutatingRepeat,
+    "noisy_repeat": NoisyRepeat,
     "stagnation": Stagnation,
     "same_words": SameWords,
     "unknown_tool": UnknownTool,
@@ -66,6 +69,7 @@ ROUNDS: Mapping[str, int] = {
     "failing": 16,
     "near_repeat": 8,
     "mutating_repeat": 10,
+    "noisy_repeat": 40,
     "stagnation": 22,
     "same_words": 24,
     "unknown_tool": 8,

@@ -1,0 +1,222 @@
+"""`noisy_repeat`: calls that were made before, whose results differ in a few figures at most."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from looptrap.detect.call_spelling import without_explanation
+from looptrap.detect.canonical import mask_result, without_frame
+from looptrap.detect.round import MAX_QUERY_CHARS, Round
+from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
+from looptrap.detect.trajectory import RunTrajectory, Trajectory
+
+MAX_CHARS = 4_000
+"""First characters of a result that are compared."""
+
+MAX_FIGURES_SHARE = 0.2
+"""Share of the words and figures of a result up to which figures may differ as noise."""
+
+MIN_STALE_SHARE = 0.6
+"""Share of the latest rounds that bring nothing new where the run is stuck."""
+
+POLL_WEIGHT = 0.5
+"""What a poll counts, or a step that is only acknowledged."""
+
+MOVED_WEIGHT = 0.25
+"""What a result counts that had come before, but not from the latest such call: a state that
+changes, and changes back."""
+
+MAX_COUNTER_RESULTS = 6
+"""Latest results in which a figure that only rises, or only falls, is progress."""
+
+MAX_NOISE_ROUNDS = 6
+"""Latest rounds whose figures may come back as arguments: a process, a lock, a run to look at."""
+
+_TOKEN = re.compile(r"[\w-]*\d[\w-]*(?:\.\d+)*|\w+|[^\w\s]+")
+_GOALS = frozenset(("/", "%", "of", "left", "remaining", "remain"))
+"""What stands behind a figure that says how far something is."""
+_PAGE = re.compile(
+    r'"(?:page|page_?(?:no|num|number|index|token)|offset|start(?:_?at)?|skip|cursor|after)" ?: ?'
+    r'(?:\d+|"[^"]*")|(?<=[?&])(?:page|offset|start|skip|cursor|after)=[\w%-]+',
+    re.IGNORECASE,
+)
+"""Which page of a list a call asks for, and a result says that it is."""
+
+MIN_PAGE_WORDS = 12
+"""Fewer words are no page of a list, but a note that there is none."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_ELEMENT = re.compile(r'"ref":"[^"]*"|\[ref=\w+\]')
+"""An element of a page, by a name that each snapshot gives it."""
+
+
+class _Outcome:
+    """A call and its result, as words and figures."""
+
+    __slots__ = (
+        *("arguments", "call_shape", "figures", "is_poll", "is_screen", "made_change", "names"),
+        *("page", "result", "shape", "weight"),
+    )
+
+    def __init__(self, round_: Round) -> None:
+        plain = _ELEMENT.sub("", without_explanation(round_.arguments))
+        self.page = _PAGE.findall(plain)
+        plain = _PAGE.sub("", plain)
+        self.names = round_.names
+        self.arguments = tuple(_TOKEN.findall(plain))
+        self.call_shape = (round_.names, _shape(self.arguments))
+        result = round_.result[:MAX_CHARS]
+        result = _PAGE.sub("", result) if self.page else result
+        result = without_frame(_ELEMENT.sub("", result))
+        self.result = _TOKEN.findall(mask_result(result))
+        self.figures = set(filter(_has_digit, _TOKEN.findall(result)))
+        self.shape = _shape(self.result)
+        self.is_screen = round_.is_screen_action
+        self.is_poll = round_.is_poll
+        self.weight = POLL_WEIGHT if round_.is_poll or round_.is_step else 1.0
+        self.made_change = round_.made_change
+
+    def differs_in_few(self, other: _Outcome) -> bool:
+        """Return whether a few figures at most differ in results of the same shape."""
+        pairs = enumerate(zip(self.result, other.result, strict=True), 1)
+        different = [after for after, (one, another) in pairs if one != another]
+        if any(self.result[after] in _GOALS for after in different if after < len(self.result)):
+            return False  # `3 of 12`, `40%`
+        words = sum(1 for token in self.result if token[0].isalnum())
+        if self.page != other.page:
+            return not different and words >= MIN_PAGE_WORDS
+        if self.is_screen:
+            return not different  # a figure on a page is what it shows
+        return len(different) <= MAX_FIGURES_SHARE * words
+
+
+class NoisyRepeat(HistorySignal):
+    """Counts the latest rounds that repeat calls, and bring the same words in the same order.
+
+    Process ids, hosts, sizes and scores differ from run to run of the same job, which fails all
+    the same. A figure that only rises or falls is progress, and so is a change that was not made
+    before. A call that names what such a result printed, such as the process that was started, is
+    the same call.
+    """
+
+    def __call__(self, trajectory: Trajectory) -> Evidence | None:
+        """Return how many; None where the latest call or its result is new."""
+        newest = trajectory.newest
+        if newest is None or not newest.calls:
+            return None
+        if trajectory.is_new_call and _PAGE.search(newest.arguments[:MAX_QUERY_CHARS]) is None:
+            return None
+        if isinstance(trajectory, RunTrajectory):
+            return None  # of what is remembered, there are digests only
+        rounds = trajectory.latest(self._options.rounds)
+        if not _may_repeat(rounds):
+            return None
+        outcomes = [_Outcome(round_) for round_ in reversed(rounds)]
+        weight, length = _count_latest(outcomes)
+        count = int(weight)
+        if count >= self._options.first:
+            count = trajectory.asked.excuse(count)
+        if count < 2:
+            return None
+        return Evidence(
+            signal="noisy_repeat",
+            what=f"{tool_list(newest)}: most of the latest {length} calls were made before, and"
+            " their results differ in a few figures at most",
+            count=count,
+            ago=length - 1,
+            confidence=0.8,
+        )
+
+
+def _may_repeat(rounds: Sequence[Round]) -> bool:
+    """Return whether the latest call was made before with such a result: a cheap test."""
+    newest, *before = rounds
+    if _PAGE.search(newest.arguments) is None:
+        earlier = next((one for one in before if one.signature == newest.signature), None)
+    else:
+        earlier = next((one for one in before if one.names == newest.names), None)
+    if earlier is None:
+        return False
+    latest, other = _Outcome(newest), _Outcome(earlier)
+    return (latest.arguments, latest.shape) == (other.arguments, other.shape) and (
+        latest.differs_in_few(other)
+    )
+
+
+def _count_latest(outcomes: Sequence[_Outcome]) -> tuple[float, int]:
+    """Return the weight and number of the latest rounds, most of which bring nothing new."""
+    stale = _stale(outcomes)
+    weight = best = 0.0
+    length = stale_rounds = 0
+    for rounds, (outcome, is_stale) in enumerate(zip(outcomes[::-1], stale[::-1], strict=True), 1):
+        if is_stale:
+            weight += outcome.weight
+            stale_rounds += 1
+            if stale_rounds >= MIN_STALE_SHARE * rounds:
+                best, length = weight, rounds
+        elif rounds == 1 or outcome.made_change or outcome.is_poll:
+            break  # something was changed, or has changed by itself
+    return best, length
+
+
+def _stale(outcomes: Sequence[_Outcome]) -> list[bool]:
+    """Return of each round, the oldest first, whether call and result had come before."""
+    by_shape: dict[object, list[_Outcome]] = {}
+    known: set[object] = set()
+    noise: list[set[str]] = []
+    stale: list[bool] = []
+    for outcome in outcomes:
+        earlier = by_shape.setdefault(outcome.call_shape, [])
+        call = outcome.names, outcome.arguments
+        is_known = call in known or _names_noise(outcome, earlier, noise[-MAX_NOISE_ROUNDS:])
+        is_stale = is_known and _brings_same(outcome, earlier)
+        if is_stale and earlier[-1].shape != outcome.shape:
+            outcome.weight *= MOVED_WEIGHT
+        stale.append(is_stale)
+        noise.append(outcome.figures if is_stale else set())
+        earlier.append(outcome)
+        known.add(call)
+    return stale
+
+
+def _names_noise(outcome: _Outcome, earlier: Sequence[_Outcome], noise: Sequence[set[str]]) -> bool:
+    """Return whether a call differs from an earlier one only in figures that results printed."""
+    printed: set[str] = set().union(*noise)
+    return any(
+        all(
+            one == before or one in printed
+            for one, before in zip(outcome.arguments, other.arguments, strict=True)
+        )
+        for other in earlier
+    )
+
+
+def _brings_same(outcome: _Outcome, earlier: Sequence[_Outcome]) -> bool:
+    """Return whether a result is one of the earlier ones, apart from figures that are noise."""
+    alike = [one for one in earlier if one.shape == outcome.shape]
+    if not any(map(outcome.differs_in_few, alike)):
+        return False
+    return not _counts(alike[1 - MAX_COUNTER_RESULTS :], outcome)
+
+
+def _counts(earlier: Sequence[_Outcome], latest: _Outcome) -> bool:
+    """Return whether a figure rises and never falls from result to result, or the reverse."""
+    if len(earlier) < 2:
+        return False
+    for place, token in enumerate(latest.result):
+        if not _has_digit(token):
+            continue
+        found = [_NUMBER.search(one.result[place]) for one in (*earlier, latest)]
+        values = [float(one[0][:15]) for one in found if one is not None]
+        if len(set(values)) > 1 and values in (sorted(values), sorted(values, reverse=True)):
+            return True
+    return False
+
+
+def _shape(tokens: Sequence[str]) -> tuple[str, ...]:
+    return tuple("#" if _has_digit(token) else token for token in tokens)
+
+
+def _has_digit(token: str) -> bool:
+    return any(map(str.isdigit, token))
