@@ -106,7 +106,10 @@ _ADDRESS = frozenset(
     malformed missing system: [system [system] [system:""".split()
 )
 """One of these is among the first words of a complaint …"""
-_FORM_WORDS = ("tool", "function", "respon", "output", "format", "json", "pars", "loop", " left")
+_FORM_WORDS = (
+    *("tool", "function", "respon", "output", "format", "json", "pars", "loop", " left", " cut "),
+    *("truncat", "interrupt"),
+)
 """… and one of these stands in them."""
 
 _PREFIX = re.compile(
@@ -134,6 +137,8 @@ _ABOUT_FORM = re.compile(
       \ (?:[\w'`-]+\ ){{0,6}}?
       (?: {_TOOL}|(?:valid\ )?(?:json|xml|yaml)\b|pars(?:ed?|able|ing)\b|well-formed
         | (?:correct|required|expected|right|proper|specified|valid)\ (?:\w+\ )?format )
+    | (?:your|the)\ (?:(?:last|previous|latest)\ )?{_ANSWER}\ (?:was|is|got|has\ been)
+      \ (?:cut\ (?:off|short)|truncated|interrupted)\b
     | you\ (?:(?:did|have)(?:\ not|n't)|must|need\ to|forgot\ to|failed\ to)
       \ (?:[\w'`-]+\ ){{1,5}}?{_TOOL}
     | (?:could\ not|couldn't|failed\ to|unable\ to|cannot|can't|error)\ pars(?:e|ing)

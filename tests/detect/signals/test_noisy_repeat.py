@@ -40,6 +40,17 @@ def server(n):
     ]
 
 
+def service(n):
+    """A start that prints nothing but a number, a look, and an end of that process."""
+    pid = 4000 + LINES[n % len(LINES)] * 7 % 1000
+    return [
+        bash("./serve > out.log & echo $!", f"{pid}"),
+        bash("tail out.log", "cannot reach the database at db:5432"),
+        bash(f"kill -9 {pid}", f"kill: ({pid}) - no such process"),
+        bash("curl localhost:8080", "connection refused by localhost on port 8080"),
+    ]
+
+
 def rounds(make, times=16):
     steps = [make(n) for n in range(times)]
     return [one for step in steps for one in (step if isinstance(step, list) else [step])]
@@ -53,6 +64,7 @@ def rounds(make, times=16):
         case(rounds(page), 15, id="pages that a server ignores"),
         case(rounds(snapshot), 9, id="a click that does nothing, and new names of elements"),
         case(rounds(server, 10)[:-1], 12, id="another process each time, and a look at it"),
+        case(rounds(service, 8), 18, id="a start that prints a number only"),
     ],
 )
 def test_what_comes_back_but_for_figures_counts(write, steps, expected):
@@ -91,6 +103,10 @@ def test_what_comes_back_but_for_figures_counts(write, steps, expected):
         case(
             rounds(lambda n: bash("./measure", f"{LINES[n % len(LINES)]}")),
             id="a figure is all of the result",
+        ),
+        case(
+            rounds(lambda n: [bash("./measure", f"{LINES[n % 14]}"), bash("date", "noon")], 6),
+            id="measured six times, with a look at the same in between",
         ),
         case(
             rounds(lambda n: [start(n), log(n), Use("edit", {"new": WORDS[n]}, "edited")], 10),

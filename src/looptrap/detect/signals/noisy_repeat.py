@@ -27,6 +27,10 @@ MOVED_WEIGHT = 0.25
 """What a result counts that had come before, but not from the latest such call: a state that
 changes, and changes back."""
 
+MIN_RESULT_WORDS = 4
+"""Words and figures of a result below which a figure in it is all that it says: such rounds, as the
+start of a process that prints its number, count neither way."""
+
 MAX_COUNTER_RESULTS = 6
 """Latest results in which a figure that only rises, or only falls, is progress."""
 
@@ -55,8 +59,8 @@ class _Outcome:
     """A call and its result, as words and figures."""
 
     __slots__ = (
-        *("arguments", "call_shape", "figures", "is_poll", "is_screen", "made_change", "names"),
-        *("page", "result", "shape", "weight"),
+        *("arguments", "call_shape", "figures", "is_lone_figure", "is_poll", "is_screen"),
+        *("is_stale", "made_change", "names", "page", "result", "shape", "weight", "words"),
     )
 
     def __init__(self, round_: Round) -> None:
@@ -72,6 +76,9 @@ class _Outcome:
         self.result = _TOKEN.findall(mask_result(result))
         self.figures = set(filter(_has_digit, _TOKEN.findall(result)))
         self.shape = _shape(self.result)
+        self.words = sum(1 for token in self.result if token[0].isalnum())
+        self.is_stale = False
+        self.is_lone_figure = False
         self.is_screen = round_.is_screen_action
         self.is_poll = round_.is_poll
         self.weight = POLL_WEIGHT if round_.is_poll or round_.is_step else 1.0
@@ -83,12 +90,11 @@ class _Outcome:
         different = [after for after, (one, another) in pairs if one != another]
         if any(self.result[after] in _GOALS for after in different if after < len(self.result)):
             return False  # `3 of 12`, `40%`
-        words = sum(1 for token in self.result if token[0].isalnum())
         if self.page != other.page:
-            return not different and words >= MIN_PAGE_WORDS
+            return not different and self.words >= MIN_PAGE_WORDS
         if self.is_screen:
             return not different  # a figure on a page is what it shows
-        return len(different) <= MAX_FIGURES_SHARE * words
+        return len(different) <= MAX_FIGURES_SHARE * self.words
 
 
 class NoisyRepeat(HistorySignal):
@@ -146,38 +152,42 @@ def _may_repeat(rounds: Sequence[Round]) -> bool:
 
 def _count_latest(outcomes: Sequence[_Outcome]) -> tuple[float, int]:
     """Return the weight and number of the latest rounds, most of which bring nothing new."""
-    stale = _stale(outcomes)
+    _compare(outcomes)
     weight = best = 0.0
-    length = stale_rounds = 0
-    for rounds, (outcome, is_stale) in enumerate(zip(outcomes[::-1], stale[::-1], strict=True), 1):
-        if is_stale:
+    length = compared = stale = 0
+    for rounds, outcome in enumerate(reversed(outcomes), 1):
+        if outcome.is_lone_figure:
+            continue
+        compared += 1
+        if outcome.is_stale:
             weight += outcome.weight
-            stale_rounds += 1
-            if stale_rounds >= MIN_STALE_SHARE * rounds:
+            stale += 1
+            if stale >= MIN_STALE_SHARE * compared:
                 best, length = weight, rounds
         elif rounds == 1 or outcome.made_change or outcome.is_poll:
             break  # something was changed, or has changed by itself
     return best, length
 
 
-def _stale(outcomes: Sequence[_Outcome]) -> list[bool]:
-    """Return of each round, the oldest first, whether call and result had come before."""
+def _compare(outcomes: Sequence[_Outcome]) -> None:
+    """Note for each round, the oldest first, whether call and result had come before."""
     by_shape: dict[object, list[_Outcome]] = {}
     known: set[object] = set()
     noise: list[set[str]] = []
-    stale: list[bool] = []
     for outcome in outcomes:
         earlier = by_shape.setdefault(outcome.call_shape, [])
         call = outcome.names, outcome.arguments
         is_known = call in known or _names_noise(outcome, earlier, noise[-MAX_NOISE_ROUNDS:])
-        is_stale = is_known and _brings_same(outcome, earlier)
-        if is_stale and earlier[-1].shape != outcome.shape:
-            outcome.weight *= MOVED_WEIGHT
-        stale.append(is_stale)
-        noise.append(outcome.figures if is_stale else set())
+        if is_known and _brings_same(outcome, earlier):
+            outcome.is_stale = True
+            if earlier[-1].shape != outcome.shape:
+                outcome.weight *= MOVED_WEIGHT
+        elif is_known and outcome.words < MIN_RESULT_WORDS:
+            outcome.is_lone_figure = any(one.shape == outcome.shape for one in earlier)
+        is_noise = outcome.is_stale or outcome.is_lone_figure
+        noise.append(outcome.figures if is_noise else set())
         earlier.append(outcome)
         known.add(call)
-    return stale
 
 
 def _names_noise(outcome: _Outcome, earlier: Sequence[_Outcome], noise: Sequence[set[str]]) -> bool:
