@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import uvloop
+from tests.patience import PATIENCE
 
 from looptrap.gateway.app import App
 from looptrap.testing import Signal
@@ -47,7 +48,7 @@ def running_gateway(config, env=None):
     thread = threading.Thread(target=work, name="gateway", daemon=True)
     thread.start()
     try:
-        ready.wait_blocking()
+        ready.wait_blocking(PATIENCE)
         assert not failures, failures
         yield found[0]
     finally:

@@ -28,6 +28,10 @@ def shell(*commands):
 SAME = [
     case(shell("pytest -x -q", "pytest -q -x"), id="flags in another order"),
     case(shell("pytest --tb=short -q a.py", "pytest -q --tb=short a.py"), id="flags with values"),
+    case(
+        shell("sleep 30; tail -n 4 a.log", "sleep 2m && tail -n 4 a.log"),
+        id="a longer pause before it",
+    ),
     case(shell("grep -n 'foo bar' a", 'grep -n "foo bar" a'), id="other quotes"),
     case(shell("grep -n 'foo' a", "grep -n foo a"), id="quotes that are not needed"),
     case(

@@ -1,8 +1,8 @@
 """The spelling of a call: its arguments without differences that do not make another call.
 
-Flags in another order, other quotes, a search with its words in another order, letters that only
-look the same. Operands keep their order: `mv a b` is not `mv b a`. Whether two such calls are the
-same is decided by their results too.
+Flags in another order, other quotes, a longer pause before it, a search with its words in another
+order, letters that only look the same. Operands keep their order: `mv a b` is not `mv b a`. Whether
+two such calls are the same is decided by their results too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _PARTS = re.compile(
     """,
     re.VERBOSE,
 )
+_PAUSE = re.compile(r"\Asleep\s+[\d.]+[smh]?\s*(?:;|&&)\s*")
+"""A pause before a look at something: however long it is, it is the same look."""
 _BARE_COMMAND = re.compile(r"[\w./-]{1,80} ")
 """How a command begins that is all of a call's arguments."""
 _NEEDS_NO_QUOTES = re.compile(r"[\w./:=,@%+-]+")
@@ -104,6 +106,7 @@ def _may_differ(text: str) -> bool:
         or "  " in text
         or "2>&1" in text
         or "cat" in text
+        or "sleep" in text
     )
 
 
@@ -137,7 +140,7 @@ def _runs_shell(command: list[object]) -> bool:
 
 def _spelled_command(command: str) -> str:
     """Return a command of one line in one spelling; any other unchanged."""
-    command = command.strip()
+    command = _PAUSE.sub("sleep; ", command.strip())
     if not command or "\n" in command:
         return command
     tokens = command.split() if _find_quoting(command) is None else _tokens(command)

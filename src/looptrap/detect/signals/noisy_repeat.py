@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from looptrap.detect.call_spelling import without_explanation
 from looptrap.detect.canonical import mask_result, without_frame
-from looptrap.detect.round import MAX_QUERY_CHARS, Round
+from looptrap.detect.round import MAX_QUERY_CHARS, Round, call_spelling
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
 
@@ -50,6 +49,9 @@ _PAGE = re.compile(
 MIN_PAGE_WORDS = 12
 """Fewer words are no page of a list, but a note that there is none."""
 
+MAX_NEW_ROWS = 1 / 3
+"""Share of the figures and ids of a page up to which it is the same: requests have ids, too."""
+
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ELEMENT = re.compile(r'"ref":"[^"]*"|\[ref=\w+\]')
 """An element of a page, by a name that each snapshot gives it."""
@@ -64,7 +66,8 @@ class _Outcome:
     )
 
     def __init__(self, round_: Round) -> None:
-        plain = _ELEMENT.sub("", without_explanation(round_.arguments))
+        plain = " ".join(sorted(map(call_spelling, round_.calls)))
+        plain = _ELEMENT.sub("", plain[:MAX_CHARS])
         self.page = _PAGE.findall(plain)
         plain = _PAGE.sub("", plain)
         self.names = round_.names
@@ -91,7 +94,9 @@ class _Outcome:
         if any(self.result[after] in _GOALS for after in different if after < len(self.result)):
             return False  # `3 of 12`, `40%`
         if self.page != other.page:
-            return not different and self.words >= MIN_PAGE_WORDS
+            is_page = not different and self.words >= MIN_PAGE_WORDS
+            # What looks like an id is what names a row.
+            return is_page and len(self.figures - other.figures) <= MAX_NEW_ROWS * len(self.figures)
         if self.is_screen:
             return not different  # a figure on a page is what it shows
         return len(different) <= MAX_FIGURES_SHARE * self.words
