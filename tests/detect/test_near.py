@@ -103,6 +103,13 @@ def test_a_prompt_that_contains_an_earlier_one_is_one_more_of_it(prompts, expect
         ),
         case(
             [
+                f"{LETTER}\n\nInvalid JSON (extra data: line {n % 4}, column {n * 7}). Try again."
+                for n in range(9)
+            ],
+            id="an answer that a parser refused at another place each time",
+        ),
+        case(
+            [
                 f"{LETTER}\n\nYour last answer was:\n{word}, I think.\nIt was rejected"
                 f" (trace 5d{n}b): amount is required."
                 for n, word in enumerate(WORDS)
@@ -239,6 +246,18 @@ def test_a_changing_time_in_the_system_prompt_hides_nothing():
                 for n in range(9)
             ],
             id="other letters, rejected for the same reason",
+        ),
+        case(
+            [f"{LETTER} {n}\n\nInvalid JSON at line {n}. Try again." for n in range(9)],
+            id="other letters, whose answers could not be read",
+        ),
+        case(
+            [f"{LETTER}\n\nInvalid JSON: {word} is missing. Try again." for word in WORDS],
+            id="a parser that asks for something else each time",
+        ),
+        case(
+            [f"{LETTER}\n\nThe total of {n} is wrong. Try again." for n in range(9)],
+            id="a figure that is wrong each time",
         ),
         case(
             [f"job 9{n}7696e6: what does its log say?" for n in range(9)],

@@ -99,6 +99,15 @@ _REPORT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """How a report of a failed attempt begins, on a line of its own."""
+_UNREADABLE = re.compile(
+    r"""\n [^\n]{0,160} (?: \b(?:in|not\ )valid\ (?:json|xml|yaml)\b
+      | \b(?:could\ not|cannot|can't|couldn't|failed\ to|unable\ to)
+        \ (?:be\ )?(?:parsed?|decoded?)\b
+      | \b(?:json|xml|yaml|pars(?:e|er|ing)|decod(?:e|ing))[\ -]?error\b
+      | \bmalformed\ (?:json|xml|yaml)\b ) [^\n]{0,300} \Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A last line that says that an answer could not be read; where a parser stopped is no news."""
 _REJECTION = re.compile(
     r"\b(?:reject|invalid|fail|error|could not|cannot|not (?:valid|parse|match)|missing|required)",
     re.IGNORECASE,
@@ -215,7 +224,10 @@ def without_report(text: str) -> str:
     tail = text[-MAX_REPORT_CHARS:]
     found = _REPORT.search(tail)
     if found is None:
-        return text
+        last_line = tail[tail.rstrip().rfind("\n") :]
+        if _UNREADABLE.match(last_line) is None:
+            return text
+        return f"{text[: len(text) - len(last_line)]}\n{without_numbers(last_line).lower()}"
     report = tail[found.start() :]
     reasons = [line for line in report.splitlines() if _REJECTION.search(line[:MAX_REASON_CHARS])]
     if not reasons:

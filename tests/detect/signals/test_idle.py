@@ -49,6 +49,12 @@ TALE = [
 
 LANDS = "Norway Chile Kenya Japan Latvia Mali Egypt Jordan Serbia Peru Nepal Cuba".split()
 
+TRAVELS = [
+    f"Day {day}, {land}. The train leaves at 7:1{day % 9} from the second platform. Meeting near"
+    " the town hall, dinner at the station. The hotel has breakfast."
+    for day, land in enumerate(LANDS, 1)
+]
+
 ANNOUNCED_IN_CHINESE = [
     "好的，我现在来检查配置文件。",
     "明白，我先打开配置文件检查一下。",
@@ -101,6 +107,7 @@ def plans(states):
         case(after_each(GO_ON, TALE), 0, id="a tale in pieces"),
         case(after_each(GO_ON, CHAPTERS), 0, id="long pieces, whatever they say"),
         case(after_each(NEXT, QUIZ), 0, id="a quiz"),
+        case(after_each(GO_ON, TRAVELS), 0, id="a plan, day by day, in one form"),
         case(
             after_each(NEXT, [f"{n} miles are {n * 1609} metres." for n in range(12)]),
             0,

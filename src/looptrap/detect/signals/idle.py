@@ -42,7 +42,7 @@ class Idle(HistorySignal):
         rounds = trajectory.latest_while(_is_talk, self._options.rounds)
         for count in range(len(rounds), max(self._options.first, 2) - 1, -1):
             shared = _shared(rounds[:count])
-            if shared >= MIN_SHARED:
+            if shared >= MIN_SHARED and not brings_words_each_time(rounds[:count]):
                 return Evidence(
                     signal="idle",
                     what=f"{count} turns in a row that only talk, mostly in the same words",
