@@ -7,6 +7,7 @@ from collections.abc import Callable
 from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket, Transaction
 from looptrap.gateway.capture import Capture
+from looptrap.gateway.idle_client import ClientConnection, IdleClients
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.trace import Tracer, TraceSpan
 from looptrap.incident.recorder import IncidentRecorder
@@ -22,6 +23,7 @@ class Settler:
         self,
         judge: Judge,
         clock: Callable[[], float],
+        idle_clients: IdleClients,
         *,
         on_settled: OnSettled | None = None,
         recorder: IncidentRecorder | None = None,
@@ -29,16 +31,20 @@ class Settler:
         capture: Capture | None = None,
     ) -> None:
         self._judge = judge
+        self._idle_clients = idle_clients
         self._capture = capture
         self._on_settled = on_settled
         self._recorder = recorder
         self._tracer = tracer
         self.clock = clock
 
-    def note_answer(self, ticket: Ticket, then: Callable[[], object]) -> None:
+    def note_answer(
+        self, ticket: Ticket, connection: ClientConnection, then: Callable[[], object]
+    ) -> None:
         """Tell the store that a repeated call is answered, and call `then` once it knows."""
-        streaks, ticket.streaks = ticket.streaks, ()
-        self._judge.answer(streaks, self.clock(), then)
+        (streaks, ticket.streaks), now = (ticket.streaks, ()), self.clock()
+        self._idle_clients.note_answer(streaks, connection, now)
+        self._judge.answer(streaks, now, then)
 
     def settle(
         self,

@@ -147,7 +147,7 @@ class ServerConnection(ClosableConnection):
     """
 
     __slots__ = (
-        "_counted", "_held", "exchange", "incoming", "network", "peer", "secure",
+        "_counted", "_held", "exchange", "incoming", "network", "peer", "requests", "secure",
     )  # fmt: skip
 
     def __init__(self, server: Server, secure: bool) -> None:
@@ -155,6 +155,8 @@ class ServerConnection(ClosableConnection):
         self.secure = secure
         self.peer = ""
         self.network = ""
+        self.requests = 0
+        """Requests of which the head has come."""
         self.exchange: Exchange[Any] | None = None
         self.incoming: SizedBody | ChunkedBody | None = None
         self._held = b""
@@ -253,6 +255,16 @@ class ServerConnection(ClosableConnection):
         self._linger()
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it is open, every request is answered, and nothing of another one is here."""
+        return (
+            self.exchange is None
+            and not self._held
+            and not self._ended
+            and not self.transport.is_closing()
+        )
+
+    @property
     def is_waiting(self) -> bool:
         """Whether it only waits for a request, or for the rest of one."""
         return not self._ended and (self.exchange is None or self.incoming is not None)
@@ -266,7 +278,7 @@ class ServerConnection(ClosableConnection):
 
     def close_if_idle(self) -> None:
         """Close unless part of a request is here or an answer is due."""
-        if self.exchange is None and not self._held and not self._ended:
+        if self.is_idle:
             self._end()
 
     def cut(self) -> None:
@@ -337,6 +349,7 @@ class ServerConnection(ClosableConnection):
         head, length = server.heads.read(data[at:head_end])
         exchange: Exchange[Any] = Exchange(self, head)
         self.exchange = exchange
+        self.requests += 1
         server.requests += 1
         server.open_exchanges += 1
         if length:
