@@ -12,6 +12,7 @@ from looptrap.dialect.model import Call, Request
 from looptrap.dialect.registry import dialect_of, is_unreadable, read_at_once, read_odd
 from looptrap.dialect.splice import has_repeated_key
 from looptrap.engine import RequestIds, Transaction
+from looptrap.gateway.agent_name import AgentNames
 from looptrap.gateway.auth import Denial
 from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
@@ -81,10 +82,12 @@ class Gateway:
         self.clock = clock
         self._forwarder = Forwarder(pools, attempts)
         self._idle_clients = IdleClients()
+        self._agents = AgentNames()
         self._settler = Settler(
             judge,
             clock,
             self._idle_clients,
+            self._agents,
             on_settled=on_settled,
             recorder=recorder,
             tracer=tracer,
@@ -260,7 +263,7 @@ class Gateway:
         if self._capture is not None:
             ticket.capture_id = self._capture.add(transaction.call, verdict, began)
         if not relay.exchange.is_open:
-            self._settler.settle(transaction, is_logged=False)
+            self._settle_unsent(relay, transaction)
         elif relay.context.asks_for_decision:
             self._answer_decision(relay, transaction)
         else:
@@ -279,7 +282,12 @@ class Gateway:
             # This gateway never learns the usage of such a call: the reserved amount counts.
             self.judge.settle(full_settlements_of(ticket.holds), self.clock())
             ticket.holds = ()
-        self._settler.settle(transaction, is_logged=False)
+        self._settle_unsent(relay, transaction)
+
+    def _settle_unsent(self, relay: Relay, transaction: Transaction) -> None:
+        """Settle a call that is judged, and not sent by this gateway."""
+        agent = self._agents.of(transaction.call, relay.context, relay.exchange.connection)
+        self._settler.settle(transaction, agent=agent, is_logged=False)
 
     # Acting
 

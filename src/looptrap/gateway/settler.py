@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from looptrap.dialect.agent import agent_of
 from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket, Transaction
+from looptrap.gateway.agent_name import AgentNames
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.idle_client import ClientConnection, IdleClients
 from looptrap.gateway.judge import Judge
@@ -24,6 +26,7 @@ class Settler:
         judge: Judge,
         clock: Callable[[], float],
         idle_clients: IdleClients,
+        agents: AgentNames,
         *,
         on_settled: OnSettled | None = None,
         recorder: IncidentRecorder | None = None,
@@ -32,6 +35,7 @@ class Settler:
     ) -> None:
         self._judge = judge
         self._idle_clients = idle_clients
+        self.agents = agents
         self._capture = capture
         self._on_settled = on_settled
         self._recorder = recorder
@@ -54,11 +58,13 @@ class Settler:
         span: TraceSpan | None = None,
         *,
         now: float | None = None,
+        agent: str = "",
         is_logged: bool = True,
     ) -> None:
         """Record the outcome of a call; None when it was not sent to a provider.
 
-        The access log has no line for a call that another proxy sends.
+        `agent` is the name of the one that sent it; empty where it is not recognised. The access
+        log has no line for a call that another proxy sends.
         """
         ticket, provider = transaction.ticket, transaction.provider
         if now is None:
@@ -77,6 +83,9 @@ class Settler:
             self._capture.add_answer(ticket.capture_id, turn, now)
         transaction.engine.note_answer(ticket, now)
         transaction.engine.settle(ticket, outcome, provider, first_byte)
+        if ticket.verdict is not ALLOWED:
+            agent = agent_of(transaction.call).name or agent  # as the verdict is counted
+        transaction.engine.tally.agent_requests[agent] += 1
         if is_logged and self._on_settled is not None:
             self._on_settled(transaction, outcome or Outcome(transaction.status))
         if self._tracer is not None and span is not None:
@@ -95,4 +104,5 @@ class Settler:
                 now,
                 transaction.status,
                 transaction.began,
+                agent,
             )

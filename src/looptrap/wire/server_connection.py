@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from ipaddress import IPv6Address
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from looptrap.wire.body import ChunkedBody, SizedBody, body_too_large
@@ -129,6 +130,8 @@ MAX_HELD_BYTES = 64 * 1024
 _BUFFER_FULL_MESSAGE = "The server holds too many request bytes already."
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
+_numbers = count(1)
+
 
 def network_of(peer: str) -> str:
     """Return the unit that connections are counted by: an IPv4 address or an IPv6 /64."""
@@ -147,7 +150,8 @@ class ServerConnection(ClosableConnection):
     """
 
     __slots__ = (
-        "_counted", "_held", "exchange", "incoming", "network", "peer", "requests", "secure",
+        "_counted", "_held", "exchange", "incoming", "network", "number", "peer", "requests",
+        "secure",
     )  # fmt: skip
 
     def __init__(self, server: Server, secure: bool) -> None:
@@ -157,6 +161,8 @@ class ServerConnection(ClosableConnection):
         self.network = ""
         self.requests = 0
         """Requests of which the head has come."""
+        self.number = next(_numbers)
+        """One that no other connection of this process has or had."""
         self.exchange: Exchange[Any] | None = None
         self.incoming: SizedBody | ChunkedBody | None = None
         self._held = b""
