@@ -65,6 +65,7 @@ async def test_every_verdict_answer_and_token_is_counted(here):
     refused = {"rule": rule, "signal": "conversation", "provider": "none"}
     assert requests(verdict="block", **refused) == 1
     assert requests() == 7
+    assert total(here.app, "looptrap_agent_requests_total") == 7
     answers = partial(total, here.app, "looptrap_upstream_answers_total")
     assert (answers(status="200"), answers(status="500"), answers()) == (1, 5, 6)
     tokens = partial(total, here.app, "looptrap_tokens_total", model="gpt-5.3")
@@ -89,6 +90,7 @@ def counted(tally):
     evidence = (Evidence("repeat", "the same", 5),)
     verdict = Verdict(action=Action.BLOCK, policy="p", rule="r", evidence=evidence)
     guard.settle(Ticket(call, verdict))
+    tally.agent_requests.update({"Claude Code": 2, "": 1})
     tally.decisions.observe(7e-5)
     tally.decisions.observe(3.0)
 
@@ -108,6 +110,8 @@ async def test_the_provider_the_signal_and_times_are_told(here):
     assert found["looptrap_estimated_calls_total", *of_model] == 1
     assert found["looptrap_caller_cost_usd_total", "key:ci", "none"] == 0.0025
     assert found["looptrap_upstream_answers_total", "anthropic", "200"] == 1
+    assert found["looptrap_agent_requests_total", "Claude Code"] == 2
+    assert found["looptrap_agent_requests_total", "none"] == 1
     first_byte = "looptrap_first_byte_seconds"
     assert found[f"{first_byte}_bucket", "0.35", "anthropic"] == 0
     assert found[f"{first_byte}_bucket", "0.5", "anthropic"] == 1

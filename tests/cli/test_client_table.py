@@ -1,7 +1,6 @@
 """The table of programs: how each command is pointed at a gateway, and whose calls go where."""
 
 import json
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -95,20 +94,20 @@ def test_setup_offers_every_program_that_can_be_set_up():
     ],
 )  # fmt: skip
 def test_a_command_is_pointed_at_the_gateway(user, command, files, added, variables):
-    words, env = point(command, user({"PATH": "/bin"}, files))
+    words, env, _ = point(command, user({"PATH": "/bin"}, files))
     assert words == [command[0], *added, *command[1:]]
     assert {name: env[name] for name in variables} == variables
     assert (env["PATH"], env["NO_PROXY"]) == ("/bin", "127.0.0.1")
 
 
 def test_a_proxy_is_not_used_for_the_gateway(user):
-    _, env = point(["./agent"], user({"no_proxy": "corp.example"}))
+    _, env, _ = point(["./agent"], user({"no_proxy": "corp.example"}))
     assert env["no_proxy"] == "corp.example,127.0.0.1"
 
 
 def test_what_opencode_is_given_in_a_variable_stays(user):
     given = {"theme": "dark", "provider": {"openai": {"options": {"timeout": 5}}}}
-    _, env = point(["opencode"], user({"OPENCODE_CONFIG_CONTENT": json.dumps(given)}))
+    _, env, _ = point(["opencode"], user({"OPENCODE_CONFIG_CONTENT": json.dumps(given)}))
     content = json.loads(env["OPENCODE_CONFIG_CONTENT"])
     assert content["theme"] == "dark"
     assert content["provider"]["openai"]["options"] == {
@@ -169,7 +168,7 @@ def test_the_provider_that_the_user_has_chosen_is_found(user, command, env, file
     ],
 )
 def test_codex_keeps_the_path_of_its_provider(user, files, url):
-    words, _ = point(["codex"], user(files=files))
+    words, _, _ = point(["codex"], user(files=files))
     [pair] = [word for word in words if "base_url" in word]
     assert pair.partition("=")[2] == json.dumps(url)
 
@@ -197,28 +196,15 @@ QWEN_LOGIN = '{"security": {"auth": {"selectedType": "openai"}}}'
     ],
 )
 def test_qwen_gets_the_login_of_its_key_where_nothing_chooses_one(user, words, env, files, added):
-    found, _ = point(words, user(env, files))
+    found, _, _ = point(words, user(env, files))
     position = find_program(words)[1] + 1
     expected = ["--auth-type", added] if added else []
     assert found == [*words[:position], *expected, *words[position:]]
 
 
-@pytest.mark.parametrize(
-    ("words", "env", "configured"),
-    [
-        pytest.param(["mini", "-m", "openai/gpt-5.4"], {}, "true", id="an argument"),
-        pytest.param(["mini", "--model=openai/gpt-5.4"], {}, "true", id="a long one"),
-        pytest.param(["mini"], {"MSWEA_MODEL_NAME": "openai/gpt-5.4"}, "true", id="a variable"),
-        pytest.param(["mini"], {}, None, id="no model"),
-    ],
-)
-def test_mini_asks_nothing_where_the_model_is_chosen(user, words, env, configured):
-    assert point(words, user(env)).env.get("MSWEA_CONFIGURED") == configured
-
-
 def test_one_url_for_all_apis_is_replaced_only_where_it_is_set(user):
     assert "LLM_BASE_URL" not in point(["openhands"], user())[1]
-    _, env = point(["openhands"], user({"LLM_BASE_URL": "https://proxy.example/llm"}), {})
+    _, env, _ = point(["openhands"], user({"LLM_BASE_URL": "https://proxy.example/llm"}), {})
     assert env["LLM_BASE_URL"] == f"{GATEWAY}/llm"
 
 
@@ -258,51 +244,6 @@ def test_nothing_is_announced_without_reason(user):
     for program in (*PROGRAMS, ANY_PROGRAM):
         if program.name != "cursor":
             assert list(program.warnings(user(files=files), [program.name])) == []
-
-
-# Gemini CLI
-
-GEMINI_SETTINGS = ".gemini/settings.json"
-LOGIN = '{"security": {"auth": {"selectedType": "oauth-personal"}}}'
-KEY = {"GEMINI_API_KEY": "k"}
-
-
-def completed(user, env, files):
-    """Complete the files of Gemini CLI; return what is said of it."""
-    program, _ = find_program(["gemini"])
-    return list(program.complete_files(user(env, files), datetime(2026, 11, 18)))
-
-
-@pytest.mark.parametrize(
-    ("env", "files"),
-    [
-        pytest.param(KEY, {}, id="a fresh machine"),
-        pytest.param(KEY, {GEMINI_SETTINGS: '{"ui": {"theme": "Ayu"}}'}, id="other settings"),
-        pytest.param({}, {".gemini/.env": "GEMINI_API_KEY=k"}, id="a key in its file"),
-    ],
-)
-def test_gemini_with_a_key_and_no_login_gets_one(user, tmp_path, env, files):
-    [said] = completed(user, env, files)
-    assert said.startswith("set security.auth.selectedType to gemini-api-key in ~/.gemini/settings")
-    known = json.loads(files.get(GEMINI_SETTINGS, "{}"))
-    assert json.loads((tmp_path / GEMINI_SETTINGS).read_text()) == {
-        **known,
-        "security": {"auth": {"selectedType": "gemini-api-key"}},
-    }
-    assert completed(user, env, {}) == []
-
-
-@pytest.mark.parametrize(
-    ("env", "files"),
-    [
-        pytest.param(KEY, {GEMINI_SETTINGS: LOGIN}, id="a login is chosen"),
-        pytest.param(KEY | {"GOOGLE_GENAI_USE_GCA": "true"}, {}, id="a login by a variable"),
-        pytest.param({}, {}, id="no key"),
-    ],
-)
-def test_gemini_is_left_alone_otherwise(user, tmp_path, env, files):
-    assert completed(user, env, files) == []
-    assert (tmp_path / GEMINI_SETTINGS).exists() == bool(files)
 
 
 # Cline

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.frameworks.agent_program import (
     AIDER,
     CLINE,
+    GEMINI_CLI,
     PROGRAMS,
     AgentRun,
     Program,
@@ -25,8 +26,21 @@ PATIENCE_S = 120
 REFUSED_STATUS = 42
 
 
-WITHOUT_LOOPTRAP = {"MSWEA_CONFIGURED", "OPENAI_MODEL", "--auth-type", "openai"}
-"""What mini-swe-agent and Qwen Code need to begin without a question, if they run by themselves."""
+WITHOUT_LOOPTRAP = {
+    "GEMINI_CLI_TRUST_WORKSPACE",
+    "LLM_API_KEY",
+    "LLM_MODEL",
+    "MSWEA_CONFIGURED",
+    "MSWEA_COST_TRACKING",
+    "OPENAI_MODEL",
+    "--auth-type",
+    "openai",
+    "--model",
+    "openai/gpt-5.4",
+    "--model=openai/gpt-4o",
+    "--override-with-envs",
+}
+"""What programs need to begin without a question, or choose, if they run by themselves."""
 
 
 def with_a_key_only(program: Program) -> Program:
@@ -36,14 +50,19 @@ def with_a_key_only(program: Program) -> Program:
     def is_plain(value: str) -> bool:
         return marker not in value and "model_provider" not in value
 
+    given = program.environment(marker)
     variables = {
         name: value
-        for name, value in program.environment(marker).items()
+        for name, value in given.items()
         if is_plain(value) and name not in WITHOUT_LOOPTRAP
     }
+    if "LLM_API_KEY" in given:  # a name of OpenHands alone
+        variables["OPENAI_API_KEY"] = given["LLM_API_KEY"]
     arguments = [
         one for one in program.arguments(marker) if is_plain(one) and one not in WITHOUT_LOOPTRAP
     ]
+    if program is CLINE:  # it has no default
+        arguments = list(program.arguments(marker))
     return replace(
         program,
         arguments=lambda _url: arguments,
@@ -76,6 +95,17 @@ def test_a_stuck_program_is_caught_with_nothing_configured_but_a_key(program, tm
     # aider takes the next line of its user after a refusal.
     calls = "3 calls" if program is AIDER else "1 call"
     assert f"looptrap: 1 loop caught: {calls} refused" in run.screen, run.screen
+
+
+@programs(GEMINI_CLI)
+def test_nothing_of_gemini_cli_is_left_but_what_it_leaves_itself(program, tmp_path):
+    run = run_guarded(program, program.honest[1], tmp_path)
+    assert run.status == 0, run.screen
+    assert "trusts this folder for this run" in run.screen
+    own = tmp_path / ".gemini"
+    assert not (own / "settings.json").exists()
+    assert not (own / "trustedFolders.json").exists()
+    assert list(own.glob("tmp/*/chats/*")), "its sessions"
 
 
 @programs(*PROGRAMS, CLINE)

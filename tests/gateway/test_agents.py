@@ -2,11 +2,17 @@
 
 import json
 import re
+from collections import Counter
+from types import SimpleNamespace
 
 import pytest
-from tests.gateway.serving import JSON, chat, until
+from tests.gateway.serving import CHAT, JSON, chat, request, until
 
-from looptrap.dialect.agent import WORD_JOINER
+from looptrap.dialect.agent import WORD_JOINER, agent_of
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
+from looptrap.gateway.agent_name import MAX_CLIENTS, AgentNames
+from looptrap.gateway.request_context import ANONYMOUS
 
 CLAUDE_CODE = {"User-Agent": "claude-cli/2.1.326 (external, sdk-cli)"}
 CODEX = {"User-Agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64)"}
@@ -184,3 +190,110 @@ async def test_another_upgrade_is_ignored(serve):
     here = await serve()
     headers = JSON | {"Connection": "Upgrade", "Upgrade": "h2c"}
     assert (await here.ask(headers=headers, body=chat())).status == 200
+
+
+# How many calls each makes
+
+MINI_PROMPT = "Submit with: echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+OTHER_SDK = {"User-Agent": "OpenAI/Python 2.54.0"}
+
+
+def agents(here):
+    return dict(here.app.tally.agent_requests)
+
+
+async def send(client, text, headers=SDK, **more):
+    await client.send(request(headers=JSON | headers, body=chat(text), **more))
+    return (await client.answer()).status
+
+
+async def test_every_call_is_counted_under_the_agent_that_its_headers_name(serve):
+    here = await serve()
+    for number, headers in enumerate([CLAUDE_CODE, CLAUDE_CODE, CODEX, SDK, {"x-irid": "1"}]):
+        await here.ask(headers=JSON | headers, body=chat(f"Task {number}"))
+    await until(lambda: here.app.tally.agent_requests.total() == 5)
+    assert agents(here) == {"Claude Code": 2, "Codex": 1, "Inspect": 1, "": 1}
+    assert sum(number for (number,) in here.app.tally.requests.values()) == 5
+
+
+async def test_an_agent_is_recognised_by_the_first_prompt_of_its_connection(serve, monkeypatch):
+    here, searched = await serve(), []
+
+    def search(call):
+        searched.append(call)
+        return agent_of(call)
+
+    monkeypatch.setattr("looptrap.gateway.agent_name.agent_of", search)
+    mini, other = await here.connect(), await here.connect()
+    for text in (MINI_PROMPT, "Go on.", "Summarise it."):
+        await send(mini, text)
+    for number in range(2):
+        await send(other, f"Question {number}")
+    assert agents(here) == {"mini-swe-agent": 3, "": 2}
+    assert len(searched) == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param(OTHER_SDK, id="another library"),
+        pytest.param(SDK | {"Authorization": "Bearer sk-other"}, id="another caller"),
+    ],
+)
+async def test_clients_that_share_a_connection_are_told_apart(serve, headers):
+    here = await serve()
+    proxy = await here.connect()
+    await send(proxy, MINI_PROMPT)
+    await send(proxy, "Another client asks.", headers)
+    assert agents(here) == {"mini-swe-agent": 1, "": 1}
+
+
+async def test_many_callers_behind_one_proxy_are_searched_once_each(serve, monkeypatch):
+    here, searched = await serve(), Counter()
+    proxy = await here.connect()
+
+    def search(call):
+        searched[call.request.caller] += 1
+        return agent_of(call)
+
+    monkeypatch.setattr("looptrap.gateway.agent_name.agent_of", search)
+    for number in range(20):
+        key = {"Authorization": f"Bearer sk-{number % 5}"}
+        await send(proxy, MINI_PROMPT if number < 1 else f"Question {number}", SDK | key)
+    assert agents(here) == {"mini-swe-agent": 4, "": 16}
+    assert sorted(searched.values()) == [1] * 5
+
+
+async def test_a_request_without_a_prompt_does_not_decide_what_a_connection_is(serve):
+    here = await serve()
+    mini = await here.connect()
+    await mini.send(request("GET", "/v1/models", headers=SDK))
+    await mini.answer()
+    await send(mini, MINI_PROMPT)
+    assert agents(here) == {"": 1, "mini-swe-agent": 1}
+
+
+async def test_a_call_on_which_a_rule_acts_is_counted_under_its_own_agent(serve):
+    here = await serve()
+    client = await here.connect()
+    await send(client, "What is the time?")
+    statuses = [await send(client, MINI_PROMPT) for _ in range(6)]
+    assert statuses == [200] * 5 + [404]
+    acted = sum(times for (name, _), times in here.app.tally.agents.items() if name)
+    assert agents(here) == {"": 7 - acted, "mini-swe-agent": acted}
+
+
+async def test_a_call_that_another_proxy_sends_is_counted(serve):
+    here = await serve()
+    await here.ask(
+        target="/looptrap/decision/v1/chat/completions", headers=JSON | CODEX, body=chat("One")
+    )
+    assert agents(here) == {"Codex": 1}
+
+
+def test_remembered_agents_are_bounded():
+    names, context = AgentNames(), SimpleNamespace(agent="", user_agent=b"", identity=ANONYMOUS)
+    call = read(Request("POST", CHAT, body=chat(MINI_PROMPT)))
+    for number in range(MAX_CLIENTS + 5):
+        assert names.of(call, context, SimpleNamespace(number=number)) == "mini-swe-agent"
+    assert len(names._names) == MAX_CLIENTS

@@ -28,8 +28,7 @@ USED = Outcome(200, Usage(100, 20, cached_tokens=60), False, 4_000)
 
 
 def ticket(verdict=ALLOWED, *, shadow=None, heard=None, **request):
-    headers = ((b"user-agent", b"claude-cli/2.0 (cli)"),)
-    sent = Request(body=SECRET_TEXT, caller="key:ann", project="research", headers=headers)
+    sent = Request(body=SECRET_TEXT, caller="key:ann", project="research")
     for name, value in request.items():
         setattr(sent, name, value)
     return Ticket(
@@ -43,7 +42,7 @@ def ticket(verdict=ALLOWED, *, shadow=None, heard=None, **request):
 def add(log, judged=None, outcome=USED, now=NOON, **more):
     values = {
         "began": now - 1.5, "status": 200, "provider": "anthropic", "first_byte": 0.4,
-        "session": "run-1", "request_id": b"lt-1",
+        "session": "run-1", "agent": "Claude Code", "request_id": b"lt-1",
     } | more  # fmt: skip
     log.add(judged or ticket(), outcome, now, *values.values())
 

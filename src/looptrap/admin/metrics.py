@@ -38,6 +38,7 @@ TOKEN_KINDS = ("input", "output", "cached", "reasoning", "audio")
 HELP_TEXTS = {
     "requests": "Requests judged, by what was done and why, and where they went.",
     "rule_verdicts": "Requests on which a rule acted, or in shadow mode would have.",
+    "agent_requests": "Requests judged, by the agent that was recognised.",
     "agent_verdicts": "Requests on which a rule acted, by the agent that was recognised.",
     "decision_seconds": "How long it took to judge a call.",
     "upstream_answers": "Calls forwarded, by the provider's status; 0: none, 499: client left.",
@@ -161,6 +162,7 @@ def _verdict_metrics(tally: Counters) -> Iterator[Metric]:
         for (policy, rule, action), times in list(acted.items())
     }
     yield _counter("rule_verdicts", verdicts, "policy", "rule", "verdict", "mode")
+    yield _counter("agent_requests", _by_one_label(tally.agent_requests), "agent")
     agents = {
         (agent or NO_LABEL, action.value): times
         for (agent, action), times in list(tally.agents.items())

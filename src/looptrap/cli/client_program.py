@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from looptrap.cli.gateway_client import DEFAULT_GATEWAY
-from looptrap.cli.settings_file import Key, Values, merge_file, read_value, replace_file
+from looptrap.cli.settings_file import Key, Values, read_value
 from looptrap.errors import ConfigError, Problem
 from looptrap.wire.origin import Origin
 
@@ -54,10 +53,14 @@ ConfiguredUrls = Mapping[Api, ConfiguredUrl]
 
 @dataclass(frozen=True, slots=True)
 class UserFiles:
-    """The environment and the home folder of the user: where programs find their settings."""
+    """The environment and the folders of the user: where programs find their settings."""
 
     env: Mapping[str, str]
     home: Path
+    folder: Path = Path()
+    """The one that the command runs in."""
+    has_terminal: bool = False
+    """Whether a person can answer what a program asks."""
 
     def path(self, name: str) -> Path:
         """Return the path of a settings file; `~` is the home folder."""
@@ -67,6 +70,8 @@ class UserFiles:
             return Path(folder, name.removeprefix("~/.local/state/"))
         if name.startswith("~/.codex/") and (folder := self.env.get("CODEX_HOME")):
             return Path(folder, name.removeprefix("~/.codex/"))
+        if name.startswith("~/.gemini/") and (folder := self.env.get("GEMINI_CLI_HOME")):
+            return Path(folder, name.removeprefix("~/"))
         if name.startswith("~/.cline/data/") and (folder := self.env.get("CLINE_DATA_DIR")):
             return Path(folder, name.removeprefix("~/.cline/data/"))
         return self.home / name.removeprefix("~/")
@@ -113,6 +118,11 @@ class RunWords(NamedTuple):
 
     words: list[str]
     env: dict[str, str]
+    notes: Sequence[str] = ()
+    """What is said about them at the start."""
+
+
+FindAnswers = Callable[[Sequence[str], UserFiles], RunWords]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +141,14 @@ class ClientProgram:
     file_wins: bool = False
     """Whether the file goes before the variables."""
     missing_entries: Mapping[str, Mapping[Key, str | bool]] = field(default_factory=dict)
-    """Values of further files that are set if they are missing …"""
-    cannot_run_without: Callable[[UserFiles], bool] = lambda _user: False
-    """… and whether a run of this user fails without them."""
+    """Values of further files that are set if they are missing."""
     upstream: Callable[[UserFiles], ConfiguredUrl | None] = lambda _user: None
     """Returns where its calls go by a login, without any base URL."""
     pass_entries: Callable[[Values, Sequence[str], UserFiles], RunWords] | None = None
     """Returns arguments and variables that give it the entries for one run."""
+    answers: FindAnswers = lambda _words, _user: RunWords([], {})
+    """Returns, by the words behind its name, arguments and variables that answer for one run what
+    it asks for at its first start."""
     warnings: Callable[[UserFiles, Sequence[str]], Iterator[str]] = lambda _user, _words: iter(())
     """Yields why calls of this user may not pass the gateway."""
     steps: str = ""
@@ -182,17 +193,6 @@ class ClientProgram:
                 found[name] = missing
         return found
 
-    def complete_files(self, user: UserFiles, now: datetime) -> Iterator[str]:
-        """Write what a run fails without into its files; yield a line for each value."""
-        if not self.cannot_run_without(user):
-            return
-        for name, values in self.missing(user).items():
-            _, text = merge_file(user.path(name), values)
-            replace_file(user.path(name), text, now)
-            for key, value in values.items():
-                what = f"{'.'.join(key)} to {value} in {name}"
-                yield f"set {what}: {self.name} needs it for a base URL"
-
     def point(
         self, words: Sequence[str], position: int, user: UserFiles, urls: BaseUrls
     ) -> RunWords:
@@ -204,11 +204,15 @@ class ClientProgram:
             )
         added: list[str] = []
         if self.pass_entries is not None:
-            added, variables = self.pass_entries(self.values(user, urls), words, user)
+            added, variables, _ = self.pass_entries(self.values(user, urls), words, user)
             env |= variables
+        answers = self.answers(words[position + 1 :], user)
+        added = [*added, *answers.words]
+        env |= answers.env
         for name in NO_PROXY:
             # Else a proxy would get the calls to this machine.
             env[name] = ",".join(
                 filter(None, [user.env.get(name), Origin.of(urls.gateway)[0].host])
             )
-        return RunWords([*words[: position + 1], *added, *words[position + 1 :]], env)
+        pointed = [*words[: position + 1], *added, *words[position + 1 :]]
+        return RunWords(pointed, env, answers.notes)

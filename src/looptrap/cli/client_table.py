@@ -22,6 +22,7 @@ from looptrap.cli.client_program import (
     RunWords,
     UserFiles,
 )
+from looptrap.cli.first_start import gemini_answers, mini_answers, openhands_answers
 from looptrap.cli.settings_file import Key, Values, with_values
 from looptrap.errors import ConfigError, Problem
 
@@ -128,6 +129,7 @@ def _codex_warnings(_user: UserFiles, words: Sequence[str]) -> Iterator[str]:
 
 _AUTH_TYPE = ("security", "auth", "selectedType")
 _GEMINI_SETTINGS = "~/.gemini/settings.json"
+_GEMINI_LOGIN: Values = {_AUTH_TYPE: "gemini-api-key"}
 
 
 def _gemini_login(user: UserFiles) -> str:
@@ -142,6 +144,10 @@ def _lacks_gemini_login(user: UserFiles) -> bool:
     """Return whether there is a key, and no login is chosen: then it refuses a base URL."""
     key = user.env.get("GEMINI_API_KEY") or user.value("~/.gemini/.env", ("GEMINI_API_KEY",))
     return bool(key) and not _gemini_login(user)
+
+
+def _gemini_answers(words: Sequence[str], user: UserFiles) -> RunWords:
+    return gemini_answers(words, user, _GEMINI_LOGIN if _lacks_gemini_login(user) else {})
 
 
 def _gemini_warnings(user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
@@ -184,17 +190,6 @@ def _qwen_arguments(_values: Values, words: Sequence[str], user: UserFiles) -> R
     if not login or is_chosen or is_command:
         return RunWords([], {})
     return RunWords(["--auth-type", login], {})
-
-
-# mini-swe-agent
-
-
-def _mini_variable(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
-    """Skip what it asks for at its first start if the model is chosen."""
-    is_chosen = bool(user.env.get("MSWEA_MODEL_NAME")) or any(
-        word.partition("=")[0] in ("-m", "--model") for word in words
-    )
-    return RunWords([], {"MSWEA_CONFIGURED": "true"} if is_chosen else {})
 
 
 # Cline
@@ -291,8 +286,8 @@ PROGRAMS = (
         variables={"GOOGLE_GEMINI_BASE_URL": GEMINI},
         file="~/.gemini/.env",
         entries=_fixed({("GOOGLE_GEMINI_BASE_URL",): GEMINI}),
-        missing_entries={_GEMINI_SETTINGS: {_AUTH_TYPE: "gemini-api-key"}},
-        cannot_run_without=_lacks_gemini_login,
+        missing_entries={_GEMINI_SETTINGS: _GEMINI_LOGIN},
+        answers=_gemini_answers,
         warnings=_gemini_warnings,
     ),
     ClientProgram(
@@ -332,8 +327,13 @@ PROGRAMS = (
             }
         ),
     ),
-    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM, pass_entries=_mini_variable),
-    ClientProgram(names=("openhands",), variables=LITELLM, common_variable="LLM_BASE_URL"),
+    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM, answers=mini_answers),
+    ClientProgram(
+        names=("openhands",),
+        variables=LITELLM,
+        common_variable="LLM_BASE_URL",
+        answers=openhands_answers,
+    ),
     ClientProgram(
         names=("cline",),
         file=_CLINE_PROVIDERS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from os import W_OK, access
 
 import click
@@ -60,10 +59,9 @@ class GuardedRun:
         began = time.monotonic()
         try:
             urls = BaseUrls(self.gateway.url, self.configured)
-            changes = list(self.program.complete_files(self.user, datetime.now()))
-            words, env = self.program.point(self.command, self.position, self.user, urls)
+            words, env, notes = self.program.point(self.command, self.position, self.user, urls)
             if not is_quiet:
-                _say(*changes, *self._opening())
+                _say(*notes, *self._opening())
             status = _run_process(words, env, seconds)
         finally:
             totals = self.gateway.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ def run(command: tuple[str, ...], **options: Any) -> None:
     from looptrap.cli.client_program import UserFiles
     from looptrap.cli.guarded_run import GuardedRun, embedded_run, remote_run
 
-    user = UserFiles(os.environ, Path.home())
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    user = UserFiles(os.environ, Path.home(), Path.cwd(), has_terminal)
     guarded: GuardedRun
     if options["gateway"]:
         token_env = os.environ.get("LOOPTRAP_ADMIN_TOKEN_ENV")

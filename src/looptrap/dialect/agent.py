@@ -153,7 +153,10 @@ def finishing_calls(call: Call, text: str) -> tuple[ToolCall, ...]:
     return (ToolCall("call_looptrap", finish.name, arguments),)
 
 
-_RECOGNISING_HEADERS = frozenset((b"user-agent", *(one.header for one in AGENTS if one.header)))
+AGENT_HEADERS = frozenset(one.header for one in AGENTS if one.header)
+"""Headers that only one of the agents sends."""
+
+_RECOGNISING_HEADERS = AGENT_HEADERS | {b"user-agent"}
 
 # Sessions
 

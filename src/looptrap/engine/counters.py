@@ -115,8 +115,8 @@ class Counters:
     """Counters of verdicts, outcomes, usage and latencies."""
 
     __slots__ = (
-        "accounts", "agents", "caller_costs", "decisions", "first_bytes", "requests", "rules",
-        "shadow_rules", "used",
+        "accounts", "agent_requests", "agents", "caller_costs", "decisions", "first_bytes",
+        "requests", "rules", "shadow_rules", "used",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -129,6 +129,8 @@ class Counters:
         """Verdicts by policy, rule and action, without those of allowed calls."""
         self.agents: Counter[tuple[str, Action]] = Counter()
         """The same verdicts by the agent, empty where it is not recognised, and action."""
+        self.agent_requests: Counter[str] = Counter()
+        """Requests to a gateway by the agent, empty where it is not recognised."""
         self.shadow_rules: Counter[tuple[str, str, Action]] = Counter()
         self.used: CappedDict[tuple[str, str], Used] = CappedDict(Used, MAX_MODELS, (OTHER, OTHER))
         """Usage by provider and model."""

@@ -12,10 +12,12 @@ from looptrap.dialect.model import Call, Request
 from looptrap.dialect.registry import dialect_of, is_unreadable, read_at_once, read_odd
 from looptrap.dialect.splice import has_repeated_key
 from looptrap.engine import RequestIds, Transaction
+from looptrap.gateway.agent_name import AgentNames
 from looptrap.gateway.auth import Denial
 from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.decision import decision_answer, read_decision_request, unreadable
+from looptrap.gateway.idle_client import IdleClients
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.pacer import Pacer
 from looptrap.gateway.relay import Relay
@@ -79,9 +81,13 @@ class Gateway:
         self.judge = judge
         self.clock = clock
         self._forwarder = Forwarder(pools, attempts)
+        self._idle_clients = IdleClients()
+        self._agents = AgentNames()
         self._settler = Settler(
             judge,
             clock,
+            self._idle_clients,
+            self._agents,
             on_settled=on_settled,
             recorder=recorder,
             tracer=tracer,
@@ -239,6 +245,9 @@ class Gateway:
         transaction = Transaction(
             runtime.engine, call, relay.context.request_id, self._ids, runtime.block_status
         )
+        if now < self._idle_clients.until:
+            plan = transaction.plan(now, is_local=not self.judge.is_shared)
+            self._idle_clients.join_waves(plan, relay.exchange.connection, now)
         if self.judge.is_shared:
             then = partial(self._on_judged, relay, transaction, now)
             self.judge.judge_shared(transaction, now, partial(relay.exchange.attempt, then))
@@ -254,7 +263,7 @@ class Gateway:
         if self._capture is not None:
             ticket.capture_id = self._capture.add(transaction.call, verdict, began)
         if not relay.exchange.is_open:
-            self._settler.settle(transaction, is_logged=False)
+            self._settle_unsent(relay, transaction)
         elif relay.context.asks_for_decision:
             self._answer_decision(relay, transaction)
         else:
@@ -273,7 +282,12 @@ class Gateway:
             # This gateway never learns the usage of such a call: the reserved amount counts.
             self.judge.settle(full_settlements_of(ticket.holds), self.clock())
             ticket.holds = ()
-        self._settler.settle(transaction, is_logged=False)
+        self._settle_unsent(relay, transaction)
+
+    def _settle_unsent(self, relay: Relay, transaction: Transaction) -> None:
+        """Settle a call that is judged, and not sent by this gateway."""
+        agent = self._agents.of(transaction.call, relay.context, relay.exchange.connection)
+        self._settler.settle(transaction, agent=agent, is_logged=False)
 
     # Acting
 

@@ -166,7 +166,7 @@ class Relay:
         """
         ticket = self.transaction.ticket
         if ticket.streaks:
-            self._settler.note_answer(ticket, self._finish)
+            self._settler.note_answer(ticket, self.exchange.connection, self._finish)
         else:
             self._finish()
 
@@ -309,7 +309,9 @@ class Relay:
             upstream.cancel()
         if failover is not None:
             failover.cancel()
-        self._settler.settle(self.transaction, outcome, self.first_byte, self.span, now=now)
+        settler, transaction = self._settler, self.transaction
+        agent = settler.agents.of(transaction.call, self.context, self.exchange.connection)
+        settler.settle(transaction, outcome, self.first_byte, self.span, now=now, agent=agent)
 
     def _settle(self, now: float, *, cut_off: bool = False, is_answered: bool = True) -> None:
         try:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from looptrap.dialect.agent import SESSION_FIELDS
+from looptrap.bounded import BoundedCache
+from looptrap.dialect.agent import AGENT_HEADERS, SESSION_FIELDS, agent_by_headers
 from looptrap.dialect.header import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
 from looptrap.gateway.auth import (
     KEY_IN_PATH,
@@ -59,6 +60,13 @@ class InboundHeaders:
     progress: str = ""
     session_limit: bytes = b""
     is_websocket: bool = False
+    user_agent: bytes = b""
+    agent: str = ""
+    """The name of the agent that sends such headers."""
+
+
+def _agent_named(user_agent: bytes) -> str:
+    return agent_by_headers([(b"user-agent", user_agent)]).name
 
 
 class InboundHeaderReader:
@@ -78,12 +86,15 @@ class InboundHeaderReader:
             RETRY_COUNT: _FORWARD_AND_READ,
             PROGRESS: _READ,
             SESSION_LIMIT: _READ,
+            b"user-agent": _FORWARD_AND_READ,
+            **dict.fromkeys(AGENT_HEADERS, _FORWARD_AND_READ),
             # Not for this gateway alone: an agent behind it may be part of the same turn.
             TURN_HEADER.lower().encode(): _FORWARD,
         }
         for name in self._sessions:
             if name.startswith(OWN_HEADER_PREFIX):
                 self._treatments[name] = _READ
+        self._agents = BoundedCache(_agent_named, max_key_bytes=256)
         self._added: list[Field] = []
         if not relay_compressed:
             # Usage and answers must be readable.
@@ -128,6 +139,10 @@ class InboundHeaderReader:
         inbound.progress = values.get(PROGRESS, b"").decode("latin-1")
         inbound.session_limit = values.get(SESSION_LIMIT, b"")
         inbound.is_websocket = b"websocket" in values.get(b"upgrade", b"").lower()
+        inbound.user_agent = values.get(b"user-agent", b"")
+        inbound.agent = self._agents[inbound.user_agent]
+        if not inbound.agent and not AGENT_HEADERS.isdisjoint(values):
+            inbound.agent = agent_by_headers(values.items()).name
         listed = parse_token_list(values.get(b"connection", b"")) - {b"", b"close", b"keep-alive"}
         if listed:
             kept = [one for one in inbound.forwarded if one[0] not in listed]
@@ -192,6 +207,9 @@ class RequestContext:
     claims: Mapping[str, str]
     claims_until: float | None
     """When they have to be read again; None for never."""
+    user_agent: bytes
+    agent: str
+    """The name of the agent that is recognised by these headers; mostly none."""
     shared: tuple[tuple[bytes, bytes], ...] = ()
     """Headers that let a web page read the answer; mostly none."""
 
@@ -274,5 +292,7 @@ class RequestContexts:
             limit,
             claims,
             claims_until,
+            inbound.user_agent,
+            inbound.agent,
             shared,
         )

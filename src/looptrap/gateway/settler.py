@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from looptrap.dialect.agent import agent_of
 from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket, Transaction
+from looptrap.gateway.agent_name import AgentNames
 from looptrap.gateway.capture import Capture
+from looptrap.gateway.idle_client import ClientConnection, IdleClients
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.trace import Tracer, TraceSpan
 from looptrap.incident.recorder import IncidentRecorder
@@ -22,6 +25,8 @@ class Settler:
         self,
         judge: Judge,
         clock: Callable[[], float],
+        idle_clients: IdleClients,
+        agents: AgentNames,
         *,
         on_settled: OnSettled | None = None,
         recorder: IncidentRecorder | None = None,
@@ -29,16 +34,21 @@ class Settler:
         capture: Capture | None = None,
     ) -> None:
         self._judge = judge
+        self._idle_clients = idle_clients
+        self.agents = agents
         self._capture = capture
         self._on_settled = on_settled
         self._recorder = recorder
         self._tracer = tracer
         self.clock = clock
 
-    def note_answer(self, ticket: Ticket, then: Callable[[], object]) -> None:
+    def note_answer(
+        self, ticket: Ticket, connection: ClientConnection, then: Callable[[], object]
+    ) -> None:
         """Tell the store that a repeated call is answered, and call `then` once it knows."""
-        streaks, ticket.streaks = ticket.streaks, ()
-        self._judge.answer(streaks, self.clock(), then)
+        (streaks, ticket.streaks), now = (ticket.streaks, ()), self.clock()
+        self._idle_clients.note_answer(streaks, connection, now)
+        self._judge.answer(streaks, now, then)
 
     def settle(
         self,
@@ -48,11 +58,13 @@ class Settler:
         span: TraceSpan | None = None,
         *,
         now: float | None = None,
+        agent: str = "",
         is_logged: bool = True,
     ) -> None:
         """Record the outcome of a call; None when it was not sent to a provider.
 
-        The access log has no line for a call that another proxy sends.
+        `agent` is the name of the one that sent it; empty where it is not recognised. The access
+        log has no line for a call that another proxy sends.
         """
         ticket, provider = transaction.ticket, transaction.provider
         if now is None:
@@ -71,6 +83,9 @@ class Settler:
             self._capture.add_answer(ticket.capture_id, turn, now)
         transaction.engine.note_answer(ticket, now)
         transaction.engine.settle(ticket, outcome, provider, first_byte)
+        if ticket.verdict is not ALLOWED:
+            agent = agent_of(transaction.call).name or agent  # as the verdict is counted
+        transaction.engine.tally.agent_requests[agent] += 1
         if is_logged and self._on_settled is not None:
             self._on_settled(transaction, outcome or Outcome(transaction.status))
         if self._tracer is not None and span is not None:
@@ -89,4 +104,5 @@ class Settler:
                 now,
                 transaction.status,
                 transaction.began,
+                agent,
             )

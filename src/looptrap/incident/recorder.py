@@ -250,10 +250,12 @@ class IncidentRecorder:
         now: float | None = None,
         status: int = 0,
         began: float | None = None,
+        agent: str = "",
     ) -> None:
         """Record what was decided about a call and, if it was forwarded, its outcome.
 
-        `status` is the one that the client got, `began` the time when the call was judged.
+        `status` is the one that the client got, `began` the time when the call was judged, `agent`
+        the name of the program that sent it, if it was recognised.
         """
         factory = self._sighting_factory
         if now is None:
@@ -275,8 +277,9 @@ class IncidentRecorder:
             # Under the session of its incident.
             named = session if is_allowed else factory.session(ticket.call)
             self._calls.add(
-                ticket, outcome, now, started, status, provider, first_byte, named, request_id
-            )
+                ticket, outcome, now, started, status, provider, first_byte, named, agent,
+                request_id,
+            )  # fmt: skip
         if is_allowed:
             return
         sightings = factory.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)

@@ -6,11 +6,9 @@ A row has names, counts and times of a call, and nothing of its text.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from looptrap.dialect.agent import agent_by_headers, agent_of
 from looptrap.dialect.model import MAX_NAME_CHARS, NO_USAGE, Outcome
 from looptrap.engine import Ticket
 from looptrap.policy.verdict import ALLOWED, Verdict
@@ -149,22 +147,22 @@ class CallLog:
         provider: str,
         first_byte: float | None,
         session: str,
+        agent: str,
         request_id: bytes,
     ) -> None:
         """Take a settled call."""
-        verdicts, agent = None, ""
+        verdicts = None
         call = ticket.call
         if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
             weight = self._allowed.take(now)
         else:
             weight = self._acted.take(now)
             verdicts = ticket.verdict, ticket.heard, ticket.shadow
-            agent = agent_of(call).name if weight else ""
         if weight:
             request = call.request
             # Of the call only what the row needs: its body must not outlive it.
             self._taken.append((
-                now, weight, request.caller, request.project, session, agent or request.headers,
+                now, weight, request.caller, request.project, session, agent,
                 call.model, provider, call.dialect, status, verdicts, outcome, now - began,
                 first_byte, call.stream, request_id,
             ))  # fmt: skip
@@ -188,7 +186,7 @@ def _row(
     caller: str,
     project: str,
     session: str,
-    agent: str | Sequence[tuple[bytes, bytes]],
+    agent: str,
     model: str,
     provider: str,
     dialect: str,
@@ -211,7 +209,7 @@ def _row(
         caller=caller,
         project=project,
         session=session[:MAX_NAME_CHARS],
-        agent=agent if isinstance(agent, str) else agent_by_headers(agent).name,
+        agent=agent,
         model=model[:MAX_NAME_CHARS],
         provider=provider,
         dialect=dialect,

@@ -82,6 +82,11 @@ class Exchange(Generic[StateT]):
         """What the handler keeps for this exchange."""
 
     @property
+    def connection(self) -> ServerConnection:
+        """The connection that it came over."""
+        return self._connection
+
+    @property
     def peer(self) -> str:
         """The client's address, without its port."""
         return self._connection.peer

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from ipaddress import IPv6Address
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from looptrap.wire.body import ChunkedBody, SizedBody, body_too_large
@@ -129,6 +130,8 @@ MAX_HELD_BYTES = 64 * 1024
 _BUFFER_FULL_MESSAGE = "The server holds too many request bytes already."
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
+_numbers = count(1)
+
 
 def network_of(peer: str) -> str:
     """Return the unit that connections are counted by: an IPv4 address or an IPv6 /64."""
@@ -147,7 +150,8 @@ class ServerConnection(ClosableConnection):
     """
 
     __slots__ = (
-        "_counted", "_held", "exchange", "incoming", "network", "peer", "secure",
+        "_counted", "_held", "exchange", "incoming", "network", "number", "peer", "requests",
+        "secure",
     )  # fmt: skip
 
     def __init__(self, server: Server, secure: bool) -> None:
@@ -155,6 +159,10 @@ class ServerConnection(ClosableConnection):
         self.secure = secure
         self.peer = ""
         self.network = ""
+        self.requests = 0
+        """Requests of which the head has come."""
+        self.number = next(_numbers)
+        """One that no other connection of this process has or had."""
         self.exchange: Exchange[Any] | None = None
         self.incoming: SizedBody | ChunkedBody | None = None
         self._held = b""
@@ -253,6 +261,16 @@ class ServerConnection(ClosableConnection):
         self._linger()
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it is open, every request is answered, and nothing of another one is here."""
+        return (
+            self.exchange is None
+            and not self._held
+            and not self._ended
+            and not self.transport.is_closing()
+        )
+
+    @property
     def is_waiting(self) -> bool:
         """Whether it only waits for a request, or for the rest of one."""
         return not self._ended and (self.exchange is None or self.incoming is not None)
@@ -266,7 +284,7 @@ class ServerConnection(ClosableConnection):
 
     def close_if_idle(self) -> None:
         """Close unless part of a request is here or an answer is due."""
-        if self.exchange is None and not self._held and not self._ended:
+        if self.is_idle:
             self._end()
 
     def cut(self) -> None:
@@ -337,6 +355,7 @@ class ServerConnection(ClosableConnection):
         head, length = server.heads.read(data[at:head_end])
         exchange: Exchange[Any] = Exchange(self, head)
         self.exchange = exchange
+        self.requests += 1
         server.requests += 1
         server.open_exchanges += 1
         if length:

@@ -33,7 +33,8 @@ local function carry_out(key, operation)
     reply = of_accounts[letter](record.sections, letter:lower() .. seconds, operation)
   else
     local lower = letter:lower()
-    reply = hit(record, lower, seconds, lower ~= letter)
+    local joins_wave = lower == 'j'
+    reply = hit(record, joins_wave and 's' or lower, seconds, lower ~= letter, joins_wave)
   end
   write(record)
   return reply
