@@ -138,5 +138,5 @@ def test_the_banner_says_both(tmp_path):
     )
     said = banner(load(file), ("127.0.0.1", 4100), ("127.0.0.1", 4101), False).splitlines()
     assert said[-1] == (
-        "Policies of preset default: 16 rules, 1 rate and 1 budget; `looptrap check` lists them."
+        "Policies of preset default: 17 rules, 1 rate and 1 budget; `looptrap check` lists them."
     )

@@ -74,7 +74,7 @@ async def test_open_incidents_are_counted(tmp_path):
             "[[policies]]\nname = 'p'\nmode = 'shadow'\n[[policies.rules]]\nname = 'r'\n"
             "watch = 'conversation'\nthreshold = 6\naction = 'block'",
             "shadow",
-            {"shadow_mode": "policy p is in shadow mode", "rules_replaced": "15 of which"},
+            {"shadow_mode": "policy p is in shadow mode", "rules_replaced": "16 of which"},
             id="nothing acts",
         ),
         pytest.param(
@@ -94,7 +94,7 @@ async def test_open_incidents_are_counted(tmp_path):
             "[[policies]]\nname = 'p'\n[[policies.rules]]\nname = 'r'\n"
             "watch = 'conversation'\nthreshold = 6\naction = 'block'",
             "enforce",
-            {"rules_replaced": "15 of which look for loops that these do not"},
+            {"rules_replaced": "16 of which look for loops that these do not"},
             id="rules of one's own replace the default ones",
         ),
         pytest.param(
