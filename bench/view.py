@@ -279,9 +279,9 @@ def gateway(url: str, folder: Path) -> Iterator[int]:
         process.wait(PATIENCE)
 
 
-def until_summed(client: psycopg.Connection) -> None:
-    """Wait until the gateway has summed up all usage."""
-    count = "SELECT count(*) FROM usage_sum WHERE dimension = ''"
+def until_rolled_up(client: psycopg.Connection) -> None:
+    """Wait until the gateway has rolled up everything."""
+    count = "SELECT count(*) FROM rollup WHERE dimension IN ('usage', 'calls')"
     before = -1
     while before != (number := client.execute(count).fetchall()[0][0]):
         before = number
@@ -341,9 +341,9 @@ def main() -> int:
             client.execute("SET synchronous_commit = off")
             made = fill(client, given, now)
             with gateway(server.url, Path(folder)) as port:
-                timed("sums", lambda: until_summed(client))
+                timed("rollups", lambda: until_rolled_up(client))
                 client.execute("VACUUM ANALYZE")
-                [(made["usage_sum"],)] = client.execute("SELECT count(*) FROM usage_sum")
+                [(made["rollup"],)] = client.execute("SELECT count(*) FROM rollup")
                 found = measure(port, pages(client, now), given.times)
             sizes = dict(
                 client.execute(

@@ -13,6 +13,7 @@ from contextlib import suppress
 import pytest
 from tests.database.postgres_server import postgres_server, standby_of
 from tests.incident.history.keeping import ids, incident, opened_history
+from tests.incident.history.test_calls import logged
 from tests.store.serving import until
 
 from looptrap.database import postgres_schema
@@ -195,13 +196,33 @@ def test_an_old_instance_goes_on_while_a_new_one_migrates(open_database, url, mo
         one.close()
 
 
+def test_one_from_before_there_were_rollups_gets_them(url, postgres, monkeypatch):
+    with monkeypatch.context() as patched:
+        tables = {name: one for name, one in postgres_schema.TABLES.items() if name != "rollup"}
+        patched.setattr(postgres_schema, "TABLES", tables)
+        patched.setattr(postgres_schema, "MIGRATIONS", postgres_schema.MIGRATIONS[:1])
+        old = opened_history(url)
+        old.put([incident(1)])
+        postgres.execute(f"CREATE TABLE {schema_of(url)}.usage_sum (step BIGINT)")
+    new = opened_history(url)
+    new.put(calls=[logged()])
+    assert (ids(new.incidents().items), new.calls.last()) == (["00000001"], 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(postgres_schema, "MIGRATIONS", postgres_schema.MIGRATIONS[:1])
+        with pytest.raises(DatabaseError, match="migrated by a later Looptrap"):
+            old.put([incident(2)])
+    for one in (old, new):
+        one.close()
+
+
 def test_a_version_that_the_old_must_not_write_is_refused_by_it(url, postgres, monkeypatch):
     with monkeypatch.context() as patched:
-        later = Migration((), oldest_writer=2)
+        known = len(postgres_schema.MIGRATIONS)
+        later = Migration((), oldest_writer=known + 1)
         patched.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, later])
         opened_history(url).close()
     before = postgres.execute(f"SELECT * FROM {schema_of(url)}.meta ORDER BY 1")
-    assert "is of version 2, this Looptrap knows versions up to 1" in problem(url)
+    assert f"is of version {known + 1}, this Looptrap knows versions up to {known}" in problem(url)
     assert postgres.execute(f"SELECT * FROM {schema_of(url)}.meta ORDER BY 1") == before
 
 

@@ -69,7 +69,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
             _INTEGER,
         ),
     },
-    "usage_sum": {
+    "rollup": {
         **_all("step", _INTEGER),
         **_all("dimension name", _TEXT),
         **_all(
@@ -120,7 +120,7 @@ NUMBERED = {"part": "change", "audit": "number", "call_log": "number"}
 
 _KEYS = {
     "spending": "start, instance, caller, project, provider, model",
-    "usage_sum": "step, dimension, start, name",
+    "rollup": "step, dimension, start, name",
     "session": "caller, project, session",
 }
 
@@ -154,7 +154,6 @@ _INDEXES = (
     "CREATE INDEX letter_ended ON letter (ended) WHERE ended IS NOT NULL",
     "CREATE INDEX spending_minute ON spending (start) WHERE start % 3600 <> 0",
     "CREATE INDEX spending_caller ON spending (caller, start)",
-    "CREATE INDEX usage_sum_name ON usage_sum (dimension, name, step, start)",
     "CREATE INDEX session_last ON session (last)",
     "CREATE INDEX breach_last ON breach (last, id)",
     "CREATE INDEX call_log_time ON call_log (time, number)",
@@ -180,7 +179,18 @@ class Migration(NamedTuple):
     """The lowest version whose instances may go on writing."""
 
 
-MIGRATIONS: list[Migration] = [Migration((*map(_create, TABLES), *_INDEXES))]
+_ROLLUPS = (
+    # Rollups of usage only, and without weeks.
+    "DROP TABLE IF EXISTS usage_sum",
+    _create("rollup"),
+    "CREATE INDEX rollup_name ON rollup (dimension, name, step, start)",
+)
+
+MIGRATIONS: list[Migration] = [
+    Migration((*(_create(one) for one in TABLES if one != "rollup"), *_INDEXES)),
+    # Who knows no rollups would not forget those of the times to which it adds rows.
+    Migration(_ROLLUPS, oldest_writer=2),
+]
 """Append only, never change a released one; a later one adds its columns to those of TABLES."""
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.database.postgres_server import postgres_server
 from tests.examples import examples
 from tests.incident.history.keeping import NOON, Clock, event, ids, incident, outgoing
+from tests.incident.history.test_calls import logged
 from tests.store.serving import until
 
 from looptrap.errors import ConfigError, DatabaseError
@@ -30,6 +31,7 @@ from looptrap.incident.history.presence import Presence
 from looptrap.incident.model import Annotation
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage.call_log import CallLogSettings
+from looptrap.usage.call_table import CallFilter
 from looptrap.usage.model import SessionKey, SessionUsage, UsageBatch, UsageKey, UsageTotals
 
 pytestmark = pytest.mark.slow
@@ -207,12 +209,14 @@ class Fleet:
         process = self.process(name)
         match what:
             case "write":
-                process.write(spent(amount, caller=f"caller-{amount % 3}", minute=amount % 4))
+                minute = amount % 4
+                batch = spent(amount, caller=f"caller-{amount % 3}", minute=minute)
+                process.write(batch._replace(calls=[logged(60 * minute, cost=amount)]))
                 self.given += amount
                 self.calls += 1
             case "drain":
                 process.spool.drain()
-            case "sum up":
+            case "sweep":
                 process.sweep()
             case "killed":
                 kill(self.processes.pop(name))
@@ -229,7 +233,7 @@ class Fleet:
 STEPS = st.tuples(
     st.sampled_from("abc"),
     st.sampled_from(
-        ["write", "write", "drain", "sum up", "killed", "killed in the commit", "restart"]
+        ["write", "write", "drain", "sweep", "killed", "killed in the commit", "restart"]
     ),
     st.integers(1, 10**12),
 )
@@ -264,9 +268,14 @@ def test_sums_agree_after_any_restarts_and_crashes(postgres, tmp_path_factory, s
         sum(one.run.cost for one in process.usage.sessions(0))
         for process in fleet.processes.values()
     }
+    logs = {
+        (sum(one.cost for _, one in found), sum(one.calls for _, one in found))
+        for process in fleet.processes.values()
+        for found in [process.calls.series(CallFilter(), 3_600)]
+    }
     for process in fleet.processes.values():
         process.close()
-    assert totals == {(fleet.given, fleet.calls)}
+    assert totals == logs == {(fleet.given, fleet.calls)}
     assert sessions == {fleet.given}
 
 

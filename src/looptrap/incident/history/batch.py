@@ -17,7 +17,7 @@ from looptrap.incident.history.audit import put_entries
 from looptrap.incident.history.incident_table import read_parts
 from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.model import Annotation, Incident
-from looptrap.usage import table
+from looptrap.usage import rollup, table
 from looptrap.usage.breach import breach_rows, put_breaches
 from looptrap.usage.call_log import CallRow
 from looptrap.usage.call_table import call_rows, put_calls
@@ -34,6 +34,9 @@ _DROP_LABELS = """
         SELECT time, id FROM remark WHERE incident = :incident AND kind = 'label'
         ORDER BY time DESC, id DESC LIMIT 1
     )"""
+
+_START = table.SPENDING_COLUMNS.index("start")
+_TIME = CallRow._fields.index("time")
 
 log = logging.getLogger("looptrap")
 
@@ -99,10 +102,16 @@ class StorableBatch(msgspec.Struct, array_like=True):
             self.annotations, self.calls, self.audit,
         )  # fmt: skip
 
+    def _times(self) -> Iterator[float]:
+        """Yield the times of rows that are rolled up."""
+        yield from (row[_START] for row in self.spending)
+        yield from (row[_TIME] for row in self.calls)
+
     def put(self, connection: Connection) -> None:
         """Write the rows: a delivery that exists is left alone, usage is added to what is there."""
         incidents = {row[0] for row in self.parts} | {row[1] for row in self.annotations}
         connection.lock([*incidents, *(row[0] for row in self.deliveries)])
+        rollup.forget(connection, self._times())
         if self.parts:
             parts = [(part, row) for row in self.parts for part in read_parts(row[-1:])]
             incident_table.put_parts(connection, parts)
