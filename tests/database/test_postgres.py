@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 
+import psycopg
 import pytest
 from tests.database.postgres_server import postgres_server, standby_of
 from tests.incident.history.keeping import ids, incident, opened_history
@@ -20,6 +21,7 @@ from looptrap.database import postgres_schema
 from looptrap.database.postgres import PostgresDatabase
 from looptrap.database.postgres_schema import Migration
 from looptrap.errors import ConfigError, DatabaseError
+from looptrap.incident.history import incident_table
 
 pytestmark = pytest.mark.slow
 
@@ -283,6 +285,28 @@ def test_missing_rights_are_named(url, postgres):
     assert f"gives user reader_{schema} no right to SELECT in table meta" in problem(theirs)
     postgres.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader_{schema}")
     assert f"gives user reader_{schema} no right to INSERT" in problem(theirs)
+
+
+def test_incidents_are_searched_by_an_index(open_database, url):
+    with open_database(url).read() as connection:
+        where, values = incident_table._conditions(connection, {"q": "nobody"})
+        connection.execute("SET LOCAL enable_seqscan = off")
+        plan = connection.execute(
+            f"EXPLAIN SELECT id FROM incident p WHERE {' AND '.join(where)}", values
+        ).fetchall()
+    assert any("incident_searched" in line for (line,) in plan), plan
+
+
+def test_whoever_may_make_no_index_for_searches_makes_the_tables(postgres):
+    postgres.execute("CREATE ROLE plain LOGIN")
+    postgres.execute("CREATE DATABASE plain")
+    url = postgres.url(database="plain")
+    with psycopg.connect(url, autocommit=True) as client:
+        client.execute("CREATE SCHEMA AUTHORIZATION plain")
+    history = opened_history(url.replace("postgres@", "plain@"))
+    history.put([incident(1)])
+    assert ids(history.incidents(q="SESSION-1").items) == ["00000001"]
+    history.close()
 
 
 def test_a_server_that_is_too_old_is_named(url, monkeypatch):

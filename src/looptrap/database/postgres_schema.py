@@ -186,10 +186,30 @@ _ROLLUPS = (
     "CREATE INDEX rollup_name ON rollup (dimension, name, step, start)",
 )
 
+SEARCHED = r" || E'\n' || ".join(("id", "caller", "session", "rules", "model"))
+"""What a search for incidents looks at, as it is indexed."""
+
+# Whoever may create things in the database may create this extension, if the server has it. Without
+# the index a search reads all incidents.
+_SEARCH = f"""
+    DO $do$ BEGIN
+        CREATE EXTENSION IF NOT EXISTS pg_trgm;
+        EXECUTE (
+            SELECT format(
+                'CREATE INDEX incident_searched ON incident USING gin (lower(%s) %I.gin_trgm_ops)',
+                $sql${SEARCHED}$sql$, nspname
+            )
+            FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+            WHERE extname = 'pg_trgm'
+        );
+    EXCEPTION WHEN OTHERS THEN
+        RAISE NOTICE 'incidents are searched without an index: %', SQLERRM;
+    END $do$"""
+
 MIGRATIONS: list[Migration] = [
     Migration((*(_create(one) for one in TABLES if one != "rollup"), *_INDEXES)),
     # Who knows no rollups would not forget those of the times to which it adds rows.
-    Migration(_ROLLUPS, oldest_writer=2),
+    Migration((*_ROLLUPS, _SEARCH), oldest_writer=2),
 ]
 """Append only, never change a released one; a later one adds its columns to those of TABLES."""
 
