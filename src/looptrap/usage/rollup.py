@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from looptrap.database.database import NEWEST, Connection, Database
-from looptrap.usage.model import OTHER_NAME, UsageTotals
+from looptrap.usage.model import UsageTotals
 
 STEPS = (604_800, 86_400, 3_600, 300)
 """The lengths of time that are rolled up, in seconds; each divides the one before."""
@@ -135,18 +135,12 @@ class ReportRows:
         spans: Iterable[Span],
         dimension: str,
         condition: str = "",
-        *,
-        is_named: bool = False,
     ) -> None:
-        """With `is_named`, all but the names in the value `names` are called OTHER_NAME.
-
-        `condition` is one on rows; on `{name}`, if rollups are to be read.
-        """
+        """`condition` is one on rows; on `{name}`, if rollups are to be read."""
         self.values: dict[str, Any] = {"dimension": dimension}
         self._source = source
         self._dimension = dimension
         self._condition = condition
-        self._is_named = is_named
         parts: list[str] = []
         for number, span in enumerate(spans):
             self.values |= {f"since_{number}": span.since, f"until_{number}": span.until}
@@ -154,7 +148,7 @@ class ReportRows:
             within = f"{time} >= :since_{number} AND {time} < :until_{number}"
             if span.step:
                 self.values[f"step_{number}"] = span.step
-                parts += self._rollups(f"step = :step_{number} AND {within}")
+                parts.append(self._rollups(f"step = :step_{number} AND {within}"))
             else:
                 parts.append(self._rows(within))
         if not parts:
@@ -162,27 +156,17 @@ class ReportRows:
         self.text = f"({' UNION ALL '.join(parts)}) AS report"
 
     def _rows(self, within: str) -> str:
-        column = self._dimension if self._dimension in self._source.names else "''"
-        name = column
-        if self._is_named:
-            name = f"CASE WHEN {name} = ANY(:names) THEN {name} ELSE '{OTHER_NAME}' END"
-        condition = f" AND {self._condition.format(name=column)}" if self._condition else ""
-        return self._source.rows(within + condition, name)
+        name = self._dimension if self._dimension in self._source.names else "''"
+        return self._source.rows(within + self._and_condition(name), name)
 
-    def _rollups(self, within: str) -> Iterator[str]:
-        figures = ", ".join(_FIGURES)
-        select = "SELECT start, first, last, {} AS name, {} FROM rollup WHERE last > 0 AND "
-        condition = f" AND {self._condition.format(name='name')}" if self._condition else ""
-        if not self._is_named:
-            yield select.format("name", figures) + f"{within} AND dimension = :dimension{condition}"
-            return
-        # All others are the total without the names, which are few.
-        named = f"{within} AND dimension = :dimension AND name = ANY(:names)"
-        all_names = f"{within} AND dimension = '{self._source.total}'"
-        less = ", ".join(f"-{one} AS {one}" for one in _FIGURES)
-        yield select.format("name", figures) + named
-        yield select.format(f"'{OTHER_NAME}'", figures) + all_names
-        yield select.format(f"'{OTHER_NAME}'", less) + named
+    def _rollups(self, within: str) -> str:
+        return (
+            f"SELECT start, first, last, name, {', '.join(_FIGURES)} FROM rollup"
+            f" WHERE last > 0 AND {within} AND dimension = :dimension{self._and_condition('name')}"
+        )
+
+    def _and_condition(self, name: str) -> str:
+        return f" AND {self._condition.format(name=name)}" if self._condition else ""
 
 
 def roll_up(database: Database, source: RollupSource, now: float, parts_since: float) -> bool:
@@ -229,6 +213,12 @@ def _due(
 
 def _make(connection: Connection, source: RollupSource, step: int, start: int) -> None:
     connection.lock_alone(_lock_name(step, start))
+    is_made = connection.execute(
+        "SELECT 1 FROM rollup WHERE dimension = ? AND step = ? AND start = ?",
+        (source.total, step, start),
+    ).fetchone()
+    if is_made:
+        return  # another instance did
     spans = cover(connection, source, start, start + step, [one for one in STEPS if one < step])
     figures = ", ".join(map(total, _FIGURES))
     dimensions = source.dimensions

@@ -15,6 +15,7 @@ from looptrap.database.database import NEWEST, Connection, Database, Row
 from looptrap.database.encoding import without_nul, without_surrogates
 from looptrap.usage.model import (
     MINUTE_S,
+    OTHER_NAME,
     SessionKey,
     SessionUsage,
     UsageBatch,
@@ -217,7 +218,6 @@ MAX_SERIES = 10
 """Names in a series; the rest is summed up as one."""
 
 _SUMS = ", ".join(f"{total(name)} AS {name}" for name in TOTAL_FIELDS)
-_IS_USED = " OR ".join(f"sum({name}) <> 0" for name in TOTAL_FIELDS)
 _TOKENS = "input_tokens + output_tokens"
 # The larger of the open minute, which is not complete, and the one before.
 _BURN = (
@@ -294,21 +294,30 @@ class UsageQuery:
         `limit` costliest names each, and the others under one name; `top` begins with them, if
         they are known.
         """
-        values = {**only, "step": step, "offset": utc_offset}
+        names: list[str] = []
         if by is not None:
             if top is None:
                 top = self.top(by, since, until, limit=limit, only=only)
-            values["names"] = [one.name for one in top[:limit]]
+            names = [one.name for one in top[:limit]]
         # Those of which a step consists of several.
         steps = [one for one in STEPS if step % one == utc_offset % one == 0]
-        with self._database.read() as connection:
-            source = _source(connection, since, until, by, only, steps, is_named=by is not None)
+        values = {**only, "step": step, "offset": utc_offset, "names": names}
+
+        def points(by: UsageDimension | None) -> dict[tuple[int, str], UsageTotals]:
+            report = _source(connection, since, until, by, only, steps, is_named=by is not None)
+            name = "''" if by is None else "name"
             rows = connection.execute(
-                f"SELECT start - (start + :offset) % :step AS time, name, {_SUMS}"
-                f" FROM {source.text} GROUP BY 1, 2 HAVING {_IS_USED} ORDER BY 1, 2",
-                {**values, **source.values},
-            ).fetchall()
-        return [UsagePoint(time, named, UsageTotals(*figures)) for time, named, *figures in rows]
+                f"SELECT start - (start + :offset) % :step AS time, {name} AS name, {_SUMS}"
+                f" FROM {report.text} GROUP BY 1, 2",
+                {**values, **report.values},
+            )
+            return {(time, name): UsageTotals(*figures) for time, name, *figures in rows}
+
+        with self._database.read() as connection:
+            totals = points(None)
+            found = totals if by is None else _with_others(points(by), totals)
+        used = sorted(key for key, spent in found.items() if spent != UsageTotals())
+        return [UsagePoint(*key, found[key]) for key in used]
 
     def top(
         self,
@@ -353,6 +362,18 @@ class UsageQuery:
         return int(self._clock()) // MINUTE_S * MINUTE_S
 
 
+def _with_others(
+    named: dict[tuple[int, str], UsageTotals], totals: dict[tuple[int, str], UsageTotals]
+) -> dict[tuple[int, str], UsageTotals]:
+    """Return usage by time and name, and under one name what is missing in the totals."""
+    others = {time: spent for (time, _), spent in totals.items()}
+    for (time, _), spent in named.items():
+        others[time].subtract(spent)
+    for time, spent in others.items():
+        named.setdefault((time, OTHER_NAME), UsageTotals()).add(spent)
+    return named
+
+
 def _source(
     connection: Connection,
     since: float,
@@ -363,17 +384,22 @@ def _source(
     *,
     is_named: bool = False,
 ) -> ReportRows:
-    """Return the rows of a time span, rollups where these know what is asked for."""
+    """Return the rows of a time span, rollups where these know what is asked for.
+
+    With `is_named`, only those with one of the names in the value `names`.
+    """
     # A minute counts as a whole.
     span = Span(0, int(since // MINUTE_S) * MINUTE_S, _whole(until))
     if not only or (len(only) == 1 and by in (None, *only)):
         dimension = by or next(iter(only), USAGE)
-        condition = "".join(f"{{name}} = :{name}" for name in only)
-        names = is_named and not only
+        conditions = [f"{{name}} = :{name}" for name in only]
         spans = cover(connection, ROLLED_UP, *span[1:], steps)
-        return ReportRows(ROLLED_UP, spans, dimension, condition, is_named=names)
-    condition = " AND ".join(f"{name} = :{name}" for name in only)
-    return ReportRows(ROLLED_UP, [span], by or USAGE, condition, is_named=is_named)
+    else:
+        dimension, spans = by or USAGE, [span]
+        conditions = [f"{name} = :{name}" for name in only]
+    if is_named:
+        conditions.append("{name} = ANY(:names)")
+    return ReportRows(ROLLED_UP, spans, dimension, " AND ".join(conditions))
 
 
 def _whole(time: float) -> int:

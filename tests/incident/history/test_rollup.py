@@ -7,6 +7,7 @@ import pytest
 from tests.incident.history.keeping import NOON, Clock, opened_history
 from tests.incident.history.test_calls import logged
 from tests.incident.history.test_usage import DAY, FIRST, HOUR, spent, sweep
+from tests.store.serving import until
 
 from looptrap.incident.history.batch import StorableBatch
 from looptrap.usage import call_table, rollup, table
@@ -219,24 +220,40 @@ def test_rollups_of_dropped_calls_go_with_them(keep, place, clock, kept):
     assert figures.calls == len(history.calls.page(CallFilter(), 5_000).items) <= 1_002
 
 
+def test_what_another_instance_has_just_rolled_up_is_left_alone(history, clock, monkeypatch):
+    history.put(spending=spent((0, "ann", "", "m", 1)))
+    clock.now = FIRST + DAY
+    sweep(history)
+    monkeypatch.setattr(rollup, "ReportRows", None)
+    with history._database.write() as connection:
+        rollup._make(connection, table.ROLLED_UP, HOUR, int(FIRST))
+    assert history.usage.totals(FIRST, FIRST + HOUR).cost == 1
+
+
 @pytest.mark.slow
 def test_who_rolls_up_waits_for_those_that_write_late(postgres):
     url, clock = postgres.new_schema(), Clock(FIRST + DAY)
     one, two = (opened_history(url, clock=clock) for _ in range(2))
     one.put(spending=spent((0, "ann", "", "m", 1)))
-    sweeping = threading.Thread(target=lambda: sweep(two))
+
+    def make():
+        with two._database.write() as connection:
+            rollup._make(connection, table.ROLLED_UP, 300, int(FIRST))
+
+    waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    making = threading.Thread(target=make)
     try:
         with one._database.write() as connection:
             late = table.spending_rows("x", spent((60, "ann", "", "m", 4)))
             StorableBatch(spending=late).put(connection)
-            sweeping.start()
-            sweeping.join(0.3)
-            assert sweeping.is_alive()
-        sweeping.join(60)
-        assert number_of_rollups(two) > 0
+            making.start()
+            until(lambda: not making.is_alive() or postgres.execute(waiting))
+            assert making.is_alive()
+        making.join(60)
+        assert number_of_rollups(two) == 1
         assert two.usage.totals(FIRST, FIRST + DAY).cost == 5
     finally:
-        sweeping.join(60)
+        making.join(60)
         one.close()
         two.close()
 
