@@ -248,7 +248,9 @@ def forget(connection: Connection, times: Iterable[float]) -> None:
 
     Once in a transaction, before rows are locked: else two might wait for each other.
     """
-    found = {(step, int(time) // step * step) for time in times for step in STEPS}
+    shortest = STEPS[-1]
+    parts = {int(time) // shortest * shortest for time in times}
+    found = {(step, part // step * step) for part in parts for step in STEPS}
     if found:
         connection.lock_shared([_lock_name(*one) for one in found])
         starts = sorted({start for _, start in found})
