@@ -30,6 +30,7 @@ from looptrap.incident.history.history import SpoolSettings
 from looptrap.incident.history.presence import Presence
 from looptrap.incident.model import Annotation
 from looptrap.incident.setting import IncidentSettings
+from looptrap.usage.breach import Breach
 from looptrap.usage.call_log import CallLogSettings
 from looptrap.usage.call_table import CallFilter
 from looptrap.usage.model import SessionKey, SessionUsage, UsageBatch, UsageKey, UsageTotals
@@ -305,6 +306,40 @@ def test_processes_that_write_the_same_rows_at_once_add_up(start, url):
     shared = histories[2].incident("00000003")
     assert shared.calls == 4, "each process saw one"
     assert all(one.hits == 4 for one in histories[3].incident_groups("all", ids=[shared.id]).items)
+
+
+def test_processes_whose_batches_have_piled_up_do_not_wait_for_each_other(start):
+    histories = [start(folder=f"spool-{n}") for n in range(3)]
+    failed = []
+
+    def drain(history):
+        try:
+            history.spool.drain()
+        except DatabaseError as error:
+            failed.append(error)
+
+    for turn in range(4):
+        for number, history in enumerate(histories):
+            for n in Random(f"{turn}{number}").sample(range(64), 64):
+                batch = spent(1)
+                batch.spending.sessions = {
+                    key._replace(session=f"s{n}"): run
+                    for key, run in batch.spending.sessions.items()
+                }
+                at = NOON + turn
+                account = ("bud", f"print-{n}", "{}", "usd", "enforce", "p", 0)
+                batch.spending.add_breach(Breach(f"bud_{n}", *account, at, at, 5, 4, "r"))
+                history.write(batch._replace(incidents=[incident(n, instance=f"i{number}")]))
+        threads = [threading.Thread(target=drain, args=(one,)) for one in histories]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert failed == []
+    assert cost(histories[0]) == 4 * 3 * 64
+    assert {one.run.cost for one in histories[0].usage.sessions(0, limit=100)} == {12}
+    breaches = histories[0].breaches.breaches(limit=100).items
+    assert (len(breaches), {(one.refused, one.last) for one in breaches}) == (64, {(12, NOON + 3)})
 
 
 def test_hours_have_one_row_for_all_processes(start):

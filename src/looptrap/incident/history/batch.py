@@ -74,15 +74,7 @@ class StorableBatch(msgspec.Struct, array_like=True):
         rows = _RowEncoder()
         usage = batch.spending or UsageBatch()
         return cls(
-            # Of two states of a part the latest.
-            parts=list(
-                {
-                    (row[0], row[1]): row
-                    for row in rows.encode(
-                        batch.incidents, lambda one: [incident_table.part_row(one)]
-                    )
-                }.values()
-            ),
+            parts=_latest(rows.encode(batch.incidents, lambda one: [incident_table.part_row(one)])),
             deliveries=rows.encode(batch.events, lambda one: outbox.delivery_rows(one, now)),
             spending=table.spending_rows(instance, usage),
             sessions=table.session_rows(usage),
@@ -91,6 +83,20 @@ class StorableBatch(msgspec.Struct, array_like=True):
             calls=[row for some in in_bursts(batch.calls) for row in call_rows(some)],
             unwritable=rows.unwritable,
         )
+
+    @classmethod
+    def joined(cls, batches: Sequence[StorableBatch]) -> StorableBatch:
+        """Join batches in their order, to be written as one.
+
+        One after the other, two transactions might lock common rows in different orders, and wait
+        for each other.
+        """
+        joined = cls()
+        for name in cls.__struct_fields__:
+            if name != "unwritable":
+                setattr(joined, name, [row for one in batches for row in getattr(one, name)])
+        joined.parts = _latest(joined.parts)
+        return joined
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -121,6 +127,11 @@ class StorableBatch(msgspec.Struct, array_like=True):
         _put_annotations(connection, self.annotations)
         put_calls(connection, self.calls)
         put_entries(connection, self.audit)
+
+
+def _latest(parts: Sequence[Row]) -> list[Row]:
+    """Return of several states of a part the latest."""
+    return list({(row[0], row[1]): row for row in parts}.values())
 
 
 def in_bursts(items: Sequence[T], size: int = ROWS_PER_BURST) -> Iterator[Sequence[T]]:
