@@ -173,8 +173,6 @@ class PostgresPool:
                 raw.execute(
                     f"SET statement_timeout = {limit}; SET lock_timeout = {limit};"
                     f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_S}s';"
-                    # To compile a statement takes longer than to run it.
-                    "SET jit = off;"
                     # What is confirmed is removed from the spool: it must outlive the server.
                     "SELECT set_config('synchronous_commit', 'local', false)"
                     " WHERE current_setting('synchronous_commit') = 'off'"
