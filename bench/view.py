@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -279,9 +279,9 @@ def gateway(url: str, folder: Path) -> Iterator[int]:
         process.wait(PATIENCE)
 
 
-def until_summed(client: psycopg.Connection) -> None:
-    """Wait until the gateway has summed up all usage."""
-    count = "SELECT count(*) FROM usage_sum WHERE dimension = ''"
+def until_rolled_up(client: psycopg.Connection) -> None:
+    """Wait until the gateway has rolled up everything."""
+    count = "SELECT count(*) FROM rollup WHERE dimension IN ('usage', 'calls')"
     before = -1
     while before != (number := client.execute(count).fetchall()[0][0]):
         before = number
@@ -302,18 +302,30 @@ def ask(port: int, path: str) -> tuple[float, int]:
     return took, len(body)
 
 
-def measure(port: int, wanted: dict[str, str], times: int) -> dict[str, dict[str, float]]:
-    """Return the median and the 95th percentile of each, in turns."""
+def measure(
+    port: int, wanted: dict[str, str], times: int, cpu: Callable[[], float]
+) -> dict[str, dict[str, float]]:
+    """Return the median and the 95th percentile of each, in turns, and its mean CPU time.
+
+    `cpu` returns the CPU seconds that PostgreSQL has used.
+    """
     taken: dict[str, list[float]] = {name: [] for name in wanted}
+    used = dict.fromkeys(wanted, 0.0)
     for turn in range(times + 1):
         for name, path in wanted.items():
+            before = cpu()
             took, _ = ask(port, path)
             if turn:  # the first fills the caches
                 taken[name].append(took)
+                used[name] += cpu() - before
             if took > 20 * LIMIT_MS and turn:
                 taken[name] += [took] * (times - len(taken[name]))
     return {
-        name: {"p50": sorted(some)[len(some) // 2], "p95": sorted(some)[int(len(some) * 0.95)]}
+        name: {
+            "p50": sorted(some)[len(some) // 2],
+            "p95": sorted(some)[int(len(some) * 0.95)],
+            "cpu": 1000 * used[name] / len(some),
+        }
         for name, some in taken.items()
     }
 
@@ -341,10 +353,11 @@ def main() -> int:
             client.execute("SET synchronous_commit = off")
             made = fill(client, given, now)
             with gateway(server.url, Path(folder)) as port:
-                timed("sums", lambda: until_summed(client))
+                timed("rollups", lambda: until_rolled_up(client))
                 client.execute("VACUUM ANALYZE")
-                [(made["usage_sum"],)] = client.execute("SELECT count(*) FROM usage_sum")
-                found = measure(port, pages(client, now), given.times)
+                [(made["rollup"],)] = client.execute("SELECT count(*) FROM rollup")
+                found = measure(port, pages(client, now), given.times, server.cpu)
+                load = os.getloadavg()[1]
             sizes = dict(
                 client.execute(
                     "SELECT relname::text, pg_total_relation_size(oid) FROM pg_class WHERE relkind"
@@ -356,9 +369,10 @@ def main() -> int:
         return 2
     for table, size in sorted(sizes.items(), key=lambda one: -one[1])[:6]:
         print(f"  {table:<12}{made.get(table, 0):>14,} rows{size / 1e6:>10,.0f} MB")
-    print(f"\n{'page':<46}{'p50 ms':>9}{'p95 ms':>9}")
+    print(f"\nload {load:.1f}\n{'page':<46}{'p50 ms':>9}{'p95 ms':>9}{'CPU ms':>9}")
     for name, one in found.items():
-        print(f"{name:<46}{one['p50']:>9.0f}{one['p95']:>9.0f}{' !' * (one['p95'] > LIMIT_MS)}")
+        figures = "".join(f"{one[what]:>9.0f}" for what in ("p50", "p95", "cpu"))
+        print(f"{name:<46}{figures}{' !' * (one['p95'] > LIMIT_MS)}")
     if given.json:
         given.json.write_text(json.dumps({"made": made, "sizes": sizes, "pages": found}, indent=1))
     return int(any(one["p95"] > LIMIT_MS for one in found.values()))

@@ -84,7 +84,7 @@ def test_check_and_doctor_look_and_change_nothing(here, find_part):
             (0,)
         ]
         opened_history(server.url()).close()
-        assert "version 1" in run("doctor", env=env).output
+        assert "version 2" in run("doctor", env=env).output
         wrong = {"LOOPTRAP_HISTORY": server.url(password="secret2")}
         for command in ("check", "doctor", "serve"):
             result = run(command, env=wrong)
@@ -203,7 +203,6 @@ def test_a_target_with_rows_of_the_same_history_is_refused(file, url):
 def test_a_history_that_is_written_meanwhile_is_found_out(file, url, monkeypatch):
     monkeypatch.setattr(moving, "MOVED_AT_A_TIME", 4)
     with monkeypatch.context() as patched:
-        patched.setattr(moving, "put_calls", None)
         tables = [
             one._replace(put=lambda *_: 1 / 0) if one.name == "call_log" else one
             for one in moving.TABLES

@@ -10,15 +10,18 @@ import threading
 import time
 from contextlib import suppress
 
+import psycopg
 import pytest
 from tests.database.postgres_server import postgres_server, standby_of
 from tests.incident.history.keeping import ids, incident, opened_history
+from tests.incident.history.test_calls import logged
 from tests.store.serving import until
 
 from looptrap.database import postgres_schema
 from looptrap.database.postgres import PostgresDatabase
 from looptrap.database.postgres_schema import Migration
 from looptrap.errors import ConfigError, DatabaseError
+from looptrap.incident.history import incident_table
 
 pytestmark = pytest.mark.slow
 
@@ -195,13 +198,33 @@ def test_an_old_instance_goes_on_while_a_new_one_migrates(open_database, url, mo
         one.close()
 
 
+def test_one_from_before_there_were_rollups_gets_them(url, postgres, monkeypatch):
+    with monkeypatch.context() as patched:
+        tables = {name: one for name, one in postgres_schema.TABLES.items() if name != "rollup"}
+        patched.setattr(postgres_schema, "TABLES", tables)
+        patched.setattr(postgres_schema, "MIGRATIONS", postgres_schema.MIGRATIONS[:1])
+        old = opened_history(url)
+        old.put([incident(1)])
+        postgres.execute(f"CREATE TABLE {schema_of(url)}.usage_sum (step BIGINT)")
+    new = opened_history(url)
+    new.put(calls=[logged()])
+    assert (ids(new.incidents().items), new.calls.last()) == (["00000001"], 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(postgres_schema, "MIGRATIONS", postgres_schema.MIGRATIONS[:1])
+        with pytest.raises(DatabaseError, match="migrated by a later Looptrap"):
+            old.put([incident(2)])
+    for one in (old, new):
+        one.close()
+
+
 def test_a_version_that_the_old_must_not_write_is_refused_by_it(url, postgres, monkeypatch):
     with monkeypatch.context() as patched:
-        later = Migration((), oldest_writer=2)
+        known = len(postgres_schema.MIGRATIONS)
+        later = Migration((), oldest_writer=known + 1)
         patched.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, later])
         opened_history(url).close()
     before = postgres.execute(f"SELECT * FROM {schema_of(url)}.meta ORDER BY 1")
-    assert "is of version 2, this Looptrap knows versions up to 1" in problem(url)
+    assert f"is of version {known + 1}, this Looptrap knows versions up to {known}" in problem(url)
     assert postgres.execute(f"SELECT * FROM {schema_of(url)}.meta ORDER BY 1") == before
 
 
@@ -262,6 +285,28 @@ def test_missing_rights_are_named(url, postgres):
     assert f"gives user reader_{schema} no right to SELECT in table meta" in problem(theirs)
     postgres.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader_{schema}")
     assert f"gives user reader_{schema} no right to INSERT" in problem(theirs)
+
+
+def test_incidents_are_searched_by_an_index(open_database, url):
+    with open_database(url).read() as connection:
+        where, values = incident_table._conditions(connection, {"q": "nobody"})
+        connection.execute("SET LOCAL enable_seqscan = off")
+        plan = connection.execute(
+            f"EXPLAIN SELECT id FROM incident p WHERE {' AND '.join(where)}", values
+        ).fetchall()
+    assert any("incident_searched" in line for (line,) in plan), plan
+
+
+def test_whoever_may_make_no_index_for_searches_makes_the_tables(postgres):
+    postgres.execute("CREATE ROLE plain LOGIN")
+    postgres.execute("CREATE DATABASE plain")
+    url = postgres.url(database="plain")
+    with psycopg.connect(url, autocommit=True) as client:
+        client.execute("CREATE SCHEMA AUTHORIZATION plain")
+    history = opened_history(url.replace("postgres@", "plain@"))
+    history.put([incident(1)])
+    assert ids(history.incidents(q="SESSION-1").items) == ["00000001"]
+    history.close()
 
 
 def test_a_server_that_is_too_old_is_named(url, monkeypatch):

@@ -5,6 +5,7 @@ import re
 from bench import report
 from tests.docs.test_readme import README, ROOT
 
+from looptrap.database.postgres_schema import SEARCHED
 from looptrap.policy import preset
 from looptrap.policy.action import Action
 
@@ -51,6 +52,11 @@ def test_the_report_and_the_readme_say_who_labelled_the_runs():
         assert re.search(r"[Tt]wo language models judged .* independently", said)
         assert re.search(r"only (?:the 94 )?runs on which both agreed are scored", said)
         assert "people read and labelled" not in said
+
+
+def test_the_page_on_postgresql_makes_the_index_that_a_gateway_makes():
+    page = (ROOT / "docs" / "postgres.md").read_text("utf-8")
+    assert f"USING gin (\n  lower({SEARCHED}) gin_trgm_ops)" in page
 
 
 def test_the_glossary_is_short_and_names_each_term_once():

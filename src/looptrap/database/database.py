@@ -60,11 +60,11 @@ class Connection(Protocol):
     def try_lock(self, name: str) -> bool:
         """Lock a name unless another transaction has; return whether that was possible."""
 
-    def lock_shared(self, name: str) -> None:
-        """Lock a name together with others, after any transaction that has it alone."""
+    def lock_shared(self, names: Sequence[str]) -> None:
+        """Lock names together with others, after any transaction that has one of them alone."""
 
     def lock_alone(self, name: str) -> None:
-        """Lock a name, after any transaction that has."""
+        """Lock a name that others lock together, after any of them."""
 
     def size(self) -> int:
         """Return about how many bytes are in use."""

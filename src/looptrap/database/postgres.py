@@ -47,7 +47,6 @@ class PostgresConnection:
         self._schema = schema_name
         self._pool = pool
         self._announced: set[str] = set()
-        self._shared: set[str] = set()
 
     def execute(self, statement: str, values: Values = ()) -> Result:
         """Run a statement with `?` or `:name` for its values."""
@@ -90,28 +89,33 @@ class PostgresConnection:
 
     def lock(self, names: Sequence[str]) -> None:
         """Wait until no other transaction has locked any of these names."""
-        # In one order, so that two transactions never wait for each other.
-        slots = sorted({crc32(name.encode("utf-8", "replace")) % LOCK_SLOTS for name in names})
-        if slots:
-            self.run(
-                "SELECT pg_advisory_xact_lock(%s, slot) FROM unnest(%s::int[]) slot",
-                (self._key("names") >> 32, slots),
-            )
+        self._lock("names", names, "pg_advisory_xact_lock")
 
     def try_lock(self, name: str) -> bool:
         """Lock a name unless another transaction has; return whether that was possible."""
         [(is_ours,)] = self.run("SELECT pg_try_advisory_xact_lock(%s)", (self._key(name),))
         return bool(is_ours)
 
-    def lock_shared(self, name: str) -> None:
-        """Lock a name together with others, after any transaction that has it alone."""
-        if name not in self._shared:
-            self._shared.add(name)
-            self.run("SELECT pg_advisory_xact_lock_shared(%s)", (self._key(name),))
-
-    def lock_alone(self, name: str) -> None:
+    def wait_lock(self, name: str) -> None:
         """Lock a name, after any transaction that has."""
         self.run("SELECT pg_advisory_xact_lock(%s)", (self._key(name),))
+
+    def lock_shared(self, names: Sequence[str]) -> None:
+        """Lock names together with others, after any transaction that has one of them alone."""
+        self._lock("shared", names, "pg_advisory_xact_lock_shared")
+
+    def lock_alone(self, name: str) -> None:
+        """Lock a name that others lock together, after any of them."""
+        self._lock("shared", [name], "pg_advisory_xact_lock")
+
+    def _lock(self, kind: str, names: Sequence[str], function: str) -> None:
+        # In one order, so that two transactions never wait for each other.
+        slots = sorted({crc32(name.encode("utf-8", "replace")) % LOCK_SLOTS for name in names})
+        if slots:
+            self.run(
+                f"SELECT {function}(%s, slot) FROM unnest(%s::int[]) slot",
+                (self._key(kind) >> 32, slots),
+            )
 
     def size(self) -> int:
         """Return about how many bytes the rows take, by PostgreSQL's statistics."""
@@ -316,7 +320,7 @@ class PostgresDatabase(Database):
             run(f"SET LOCAL statement_timeout = {limit}")
             run(f"SET LOCAL lock_timeout = {limit}")
             [(schema_name,)] = run("SELECT current_schema()")
-            PostgresConnection(raw, schema_name, self._pool).lock_alone("migrate")
+            PostgresConnection(raw, schema_name, self._pool).wait_lock("migrate")
             version = schema.check(run)  # another instance may have been first
             for statement in schema.migrations(version):
                 run(statement)

@@ -69,7 +69,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
             _INTEGER,
         ),
     },
-    "usage_sum": {
+    "rollup": {
         **_all("step", _INTEGER),
         **_all("dimension name", _TEXT),
         **_all(
@@ -120,7 +120,7 @@ NUMBERED = {"part": "change", "audit": "number", "call_log": "number"}
 
 _KEYS = {
     "spending": "start, instance, caller, project, provider, model",
-    "usage_sum": "step, dimension, start, name",
+    "rollup": "step, dimension, start, name",
     "session": "caller, project, session",
 }
 
@@ -154,7 +154,6 @@ _INDEXES = (
     "CREATE INDEX letter_ended ON letter (ended) WHERE ended IS NOT NULL",
     "CREATE INDEX spending_minute ON spending (start) WHERE start % 3600 <> 0",
     "CREATE INDEX spending_caller ON spending (caller, start)",
-    "CREATE INDEX usage_sum_name ON usage_sum (dimension, name, step, start)",
     "CREATE INDEX session_last ON session (last)",
     "CREATE INDEX breach_last ON breach (last, id)",
     "CREATE INDEX call_log_time ON call_log (time, number)",
@@ -180,7 +179,38 @@ class Migration(NamedTuple):
     """The lowest version whose instances may go on writing."""
 
 
-MIGRATIONS: list[Migration] = [Migration((*map(_create, TABLES), *_INDEXES))]
+_ROLLUPS = (
+    # Rollups of usage only, and without weeks.
+    "DROP TABLE IF EXISTS usage_sum",
+    _create("rollup"),
+    "CREATE INDEX rollup_name ON rollup (dimension, name, step, start)",
+)
+
+SEARCHED = r" || E'\n' || ".join(("id", "caller", "session", "rules", "model"))
+"""What a search for incidents looks at, as it is indexed."""
+
+# Whoever may create things in the database may create this extension, if the server has it. Without
+# the index a search reads all incidents.
+_SEARCH = f"""
+    DO $do$ BEGIN
+        CREATE EXTENSION IF NOT EXISTS pg_trgm;
+        EXECUTE (
+            SELECT format(
+                'CREATE INDEX incident_searched ON incident USING gin (lower(%s) %I.gin_trgm_ops)',
+                $sql${SEARCHED}$sql$, nspname
+            )
+            FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+            WHERE extname = 'pg_trgm'
+        );
+    EXCEPTION WHEN OTHERS THEN
+        RAISE NOTICE 'incidents are searched without an index: %', SQLERRM;
+    END $do$"""
+
+MIGRATIONS: list[Migration] = [
+    Migration((*(_create(one) for one in TABLES if one != "rollup"), *_INDEXES)),
+    # Who knows no rollups would not forget those of the times to which it adds rows.
+    Migration((*_ROLLUPS, _SEARCH), oldest_writer=2),
+]
 """Append only, never change a released one; a later one adds its columns to those of TABLES."""
 
 

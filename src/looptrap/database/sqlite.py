@@ -126,7 +126,7 @@ class SqliteConnection:
         """Return True: there is no other transaction that writes."""
         return True
 
-    def lock_shared(self, name: str) -> None:
+    def lock_shared(self, names: Sequence[str]) -> None:
         """Do nothing: there is no other transaction that writes."""
 
     def lock_alone(self, name: str) -> None:

@@ -68,7 +68,7 @@ _USAGE = (
         {", ".join(f"{name} INTEGER NOT NULL" for name in _FIGURES)},
         PRIMARY KEY (start, instance, caller, project, provider, model)
     ) WITHOUT ROWID""",
-    # Rows that are not rolled up yet.
+    # Rows that are not merged into hours yet.
     "CREATE INDEX spending_minute ON spending (start) WHERE start % 3600 <> 0",
     """CREATE TABLE session (
         caller TEXT NOT NULL,
@@ -211,8 +211,24 @@ _SUMS = (
     "CREATE INDEX usage_sum_name ON usage_sum (dimension, name, step, start)",
 )
 
+_ROLLUPS = (
+    # Of usage and of logged calls, also by week.
+    "DROP TABLE usage_sum",
+    f"""CREATE TABLE rollup (
+        step INTEGER NOT NULL,
+        dimension TEXT NOT NULL,
+        name TEXT NOT NULL,
+        start INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        {", ".join(f"{name} INTEGER NOT NULL" for name in (*_FIGURES, "looped"))},
+        PRIMARY KEY (step, dimension, start, name)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX rollup_name ON rollup (dimension, name, step, start)",
+)
+
 MIGRATIONS: list[tuple[str, ...]] = [
-    _INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _LOOPED, _CALLS, _SUMS,
+    _INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _LOOPED, _CALLS, _SUMS, _ROLLUPS,
 ]  # fmt: skip
 """Statements from each version to the next; append only, never change a released one."""
 

@@ -4,8 +4,10 @@ model     UsageTotals, SessionUsage, their keys, UsageBatch. Pure
 savings   amounts in dollars, and what refusals saved, in words. Pure
 recorder  UsageRecorder: from settled calls to batches for the writer's thread. Pure
 breach    budgets that refused calls: Breach, its rows, BreachQuery
-table     rows in SQLite, rolled up by the hour; UsageQuery
+table     their rows, merged by the hour; UsageQuery
 
 call_log    CallLog: settled calls one by one, sampled under load; its settings. Pure
-call_table  their rows in SQLite; CallQuery
+call_table  their rows; CallQuery
+
+rollup  sums of both by five minutes, hour, day and week
 """

@@ -119,7 +119,13 @@ def breach_rows(breaches: Mapping[str, Breach]) -> list[Row]:
 
 def put_breaches(connection: Connection, rows: Sequence[Row]) -> None:
     """Add breaches to those stored."""
-    connection.insert("breach", Breach.__struct_fields__, rows, _ADD)
+    found: dict[str, Breach] = {}
+    for breach in (Breach(*row) for row in rows):
+        if known := found.get(breach.id):
+            known.add(breach)
+        else:
+            found[breach.id] = breach
+    connection.insert("breach", Breach.__struct_fields__, breach_rows(found), _ADD)
 
 
 def drop_breaches(connection: Connection, before: float) -> int:

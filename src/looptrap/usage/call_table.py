@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, NamedTuple
 
-from looptrap.database.database import Connection, Database, Page, Row
+from looptrap.database.database import NEWEST, Connection, Database, Page, Row
 from looptrap.usage.call_log import CallRow
+from looptrap.usage.rollup import (
+    CALLS,
+    STEPS,
+    ReportRows,
+    RollupSource,
+    Span,
+    cover,
+    forget_before,
+    roll_up,
+    total,
+)
 from looptrap.usage.table import storable
-from looptrap.usage.usage_sum import total
 
 MAX_ROWS_IN_MEMORY = 20_000
 """Rows of a history that is not in a file."""
 
 SLICE_ROWS = 5_000
 """Rows dropped at a time."""
+
+PARTS_KEEP_S = 8 * 86_400
+"""Seconds after which parts of an hour are not rolled up: a chart of a week begins at any time."""
 
 _COLUMNS = ", ".join(CallRow._fields)
 
@@ -106,16 +119,24 @@ class CallFigures(NamedTuple):
     unpriced: int = 0
 
 
-_SUMS = ", ".join((
-    total("weight"),
-    total(f"CASE WHEN {_IS_REFUSED} THEN weight ELSE 0 END"),
-    total(f"CASE WHEN {_IS_ACTED} AND NOT ({_IS_REFUSED}) THEN weight ELSE 0 END"),
-    total("CASE WHEN shadow <> '' THEN weight ELSE 0 END"),
-    total("weight * CAST(input_tokens AS numeric)"),
-    total("weight * CAST(output_tokens AS numeric)"),
-    total("weight * CAST(coalesce(cost, 0) AS numeric)"),
-    total("CASE WHEN cost IS NULL THEN weight ELSE 0 END"),
-))  # fmt: skip
+_SUMS = ", ".join(map(total, CallFigures._fields))
+
+ROLLED_UP = RollupSource(
+    table="call_log",
+    time="time",
+    second="CAST(floor(time) AS bigint)",
+    figures={
+        "calls": "weight",
+        "refused": f"CASE WHEN {_IS_REFUSED} THEN weight ELSE 0 END",
+        "warned": f"CASE WHEN {_IS_ACTED} AND NOT ({_IS_REFUSED}) THEN weight ELSE 0 END",
+        "shadowed": "CASE WHEN shadow <> '' THEN weight ELSE 0 END",
+        "input_tokens": "weight * CAST(input_tokens AS numeric)",
+        "output_tokens": "weight * CAST(output_tokens AS numeric)",
+        "cost": "weight * CAST(coalesce(cost, 0) AS numeric)",
+        "unpriced": "CASE WHEN cost IS NULL THEN weight ELSE 0 END",
+    },
+    total=CALLS,
+)
 
 
 def call_rows(calls: Sequence[CallRow]) -> list[Row]:
@@ -124,22 +145,32 @@ def call_rows(calls: Sequence[CallRow]) -> list[Row]:
 
 
 def put_calls(connection: Connection, rows: Sequence[Row]) -> None:
-    """Write rows."""
+    """Write rows; the rollups of their times are forgotten before."""
     connection.insert("call_log", CallRow._fields, rows)
+
+
+def roll_up_calls(database: Database, now: float) -> bool:
+    """Roll up some logged calls of times that are over; return whether there is more."""
+    return roll_up(database, ROLLED_UP, now, now - PARTS_KEEP_S)
 
 
 def drop_calls(connection: Connection, before: float, max_rows: int) -> int:
     """Drop a slice of the rows before that time, or of the oldest above `max_rows`."""
-    dropped = connection.execute(
-        "DELETE FROM call_log WHERE number IN"
-        " (SELECT number FROM call_log WHERE time < ? ORDER BY time LIMIT ?)",
-        (before, SLICE_ROWS),
-    ).rowcount
+    ids = "SELECT number FROM call_log WHERE time < ? ORDER BY time LIMIT ?"
+    expired = _drop(connection, f"number IN ({ids})", (before, SLICE_ROWS))
     first, last = connection.execute("SELECT min(number), max(number) FROM call_log").fetchone()
     surplus = 0 if first is None else min(last - first + 1 - max_rows, SLICE_ROWS)
-    if dropped or surplus <= 0:
-        return dropped
-    return connection.execute("DELETE FROM call_log WHERE number < ?", (first + surplus,)).rowcount
+    if expired or surplus <= 0:
+        return expired
+    return _drop(connection, "number < ?", (first + surplus,))
+
+
+def _drop(connection: Connection, where: str, values: Row) -> int:
+    dropped = connection.execute(f"DELETE FROM call_log WHERE {where} RETURNING time", values)
+    times = [time for (time,) in dropped]
+    if times:
+        forget_before(connection, ROLLED_UP, int(max(times)) + 1)
+    return len(times)
 
 
 def drop_oldest_calls(connection: Connection) -> int:
@@ -183,12 +214,21 @@ class CallQuery:
 
     def series(self, wanted: CallFilter, step: int) -> list[tuple[int, CallFigures]]:
         """Return figures by step of time, in order; steps without a call are left out."""
-        where, values = wanted.where()
-        rows = self._database.query(
-            f"SELECT CAST(floor(time) AS bigint) / :step * :step AS start, {_SUMS} FROM call_log"
-            f" WHERE {where} GROUP BY 1 ORDER BY 1",
-            {**values, "step": step},
-        )
+        of_any_time = replace(wanted, since=None, until=None)
+        condition, values = of_any_time.where()
+        since = 0 if wanted.since is None else wanted.since
+        until = NEWEST if wanted.until is None else wanted.until
+        with self._database.read() as connection:
+            spans = [Span(0, since, until)]
+            if of_any_time == CallFilter():
+                steps = [one for one in STEPS if step % one == 0]
+                spans = cover(connection, ROLLED_UP, since, until, steps)
+            report = ReportRows(ROLLED_UP, spans, CALLS, condition)
+            rows = connection.execute(
+                f"SELECT start / :step * :step AS time, {_SUMS} FROM {report.text}"
+                " GROUP BY 1 ORDER BY 1",
+                {**values, **report.values, "step": step},
+            ).fetchall()
         return [(start, CallFigures(*figures)) for start, *figures in rows]
 
     def last(self) -> int:

@@ -90,6 +90,11 @@ class UsageTotals(msgspec.Struct):
         for name in UsageTotals.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
+    def subtract(self, other: UsageTotals) -> None:
+        """Subtract totals that are a part of these."""
+        for name in UsageTotals.__struct_fields__:
+            setattr(self, name, getattr(self, name) - getattr(other, name))
+
 
 class SessionUsage(msgspec.Struct):
     """Summed usage of one session, and the tokens of its latest minute."""

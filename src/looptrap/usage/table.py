@@ -15,27 +15,27 @@ from looptrap.database.database import NEWEST, Connection, Database, Row
 from looptrap.database.encoding import without_nul, without_surrogates
 from looptrap.usage.model import (
     MINUTE_S,
+    OTHER_NAME,
     SessionKey,
     SessionUsage,
     UsageBatch,
     UsageKey,
     UsageTotals,
 )
-from looptrap.usage.usage_sum import (
-    DIMENSIONS,
+from looptrap.usage.rollup import (
+    HOUR_S,
     STEPS,
-    TOTAL,
+    USAGE,
+    ReportRows,
+    RollupSource,
     Span,
-    UsageRows,
     cover,
     forget_before,
-    forget_changed,
-    forget_minutes,
-    sum_up,
+    forget_parts_of_hour,
+    roll_up,
     total,
 )
 
-HOUR_S = 3_600
 DAY_S = 86_400
 
 MINUTE_ROWS_KEEP_S = 2 * DAY_S
@@ -92,10 +92,19 @@ _DROP_SESSIONS = """
 _SPENDER = ", ".join(UsageKey._fields)
 # An hour has one row for all instances; the first minute of it begins with it.
 _MINUTES = "start >= :hour AND start < :next AND (start > :hour OR instance <> '')"
-_ROLL_UP = (
+_MERGE = (
     f"INSERT INTO spending ({', '.join(SPENDING_COLUMNS)}) SELECT :hour, '', {_SPENDER},"
     f" {', '.join(map(total, TOTAL_FIELDS))} FROM spending"
     f" WHERE {_MINUTES} GROUP BY {_SPENDER} "
+)
+
+ROLLED_UP = RollupSource(
+    table="spending",
+    time="start",
+    second="start",
+    figures={name: name for name in TOTAL_FIELDS},
+    total=USAGE,
+    names=("caller", "project", "provider", "model"),
 )
 
 
@@ -113,12 +122,11 @@ def session_rows(batch: UsageBatch) -> list[Row]:
 
 
 def put_usage(connection: Connection, spending: Sequence[Row], sessions: Sequence[Row]) -> None:
-    """Add rows to those stored."""
+    """Add rows to those stored; the rollups of their times are forgotten before."""
     if connection.is_shared:
         # Names that differ only in what PostgreSQL cannot store are one name there.
         spending = _merged(spending, len(_KEY), _added_figures)
         sessions = sorted(_merged(sessions, len(SessionKey._fields), _added_run))
-    forget_changed(connection, spending)
     connection.insert("spending", SPENDING_COLUMNS, spending, _ADD)
     connection.insert("session", SESSION_COLUMNS, sessions, _ADD_SESSION)
 
@@ -145,23 +153,24 @@ def _added_run(one: Sequence[Any], other: Sequence[Any]) -> Row:
     return storable(*astuple(run))
 
 
-def roll_up_hour(connection: Connection, now: float) -> bool:
-    """Roll up the minutes of the oldest hour if it is due; return whether it was."""
+def merge_minutes(connection: Connection, now: float) -> bool:
+    """Merge the minutes of the oldest hour if it is due; return whether it was."""
     minutes = "SELECT min(start) FROM spending WHERE start % 3600 <> 0"
     (oldest,) = connection.execute(minutes).fetchone()
     hour = (oldest or 0) // HOUR_S * HOUR_S
     if oldest is None or hour > now - MINUTE_ROWS_KEEP_S - HOUR_S:
         return False
     span = {"hour": hour, "next": hour + HOUR_S}
-    connection.execute(_ROLL_UP + _ADD, span)
+    connection.execute(_MERGE + _ADD, span)
     connection.execute(f"DELETE FROM spending WHERE {_MINUTES}", span)
-    forget_minutes(connection, hour)
+    forget_parts_of_hour(connection, ROLLED_UP, hour)
     return True
 
 
-def sum_up_usage(connection: Connection, now: float) -> bool:
-    """Sum up some usage that is over; return whether there may be more."""
-    return sum_up(connection, now, ceil((now - MINUTE_ROWS_KEEP_S) / HOUR_S) * HOUR_S)
+def roll_up_usage(database: Database, now: float) -> bool:
+    """Roll up some usage that is over; return whether there is more."""
+    minutes_since = ceil((now - MINUTE_ROWS_KEEP_S) / HOUR_S) * HOUR_S
+    return roll_up(database, ROLLED_UP, now, minutes_since)
 
 
 def oldest_usage(connection: Connection) -> int | None:
@@ -177,7 +186,7 @@ def drop_oldest_hour(connection: Connection, before: float) -> int:
         return 0
     until = min(start // HOUR_S * HOUR_S + HOUR_S, _whole(before))
     dropped = connection.execute("DELETE FROM spending WHERE start < ?", (until,)).rowcount
-    forget_before(connection, until)
+    forget_before(connection, ROLLED_UP, until)
     return dropped
 
 
@@ -209,7 +218,6 @@ MAX_SERIES = 10
 """Names in a series; the rest is summed up as one."""
 
 _SUMS = ", ".join(f"{total(name)} AS {name}" for name in TOTAL_FIELDS)
-_IS_USED = " OR ".join(f"sum({name}) <> 0" for name in TOTAL_FIELDS)
 _TOKENS = "input_tokens + output_tokens"
 # The larger of the open minute, which is not complete, and the one before.
 _BURN = (
@@ -286,21 +294,30 @@ class UsageQuery:
         `limit` costliest names each, and the others under one name; `top` begins with them, if
         they are known.
         """
-        values = {**only, "step": step, "offset": utc_offset}
+        names: list[str] = []
         if by is not None:
             if top is None:
                 top = self.top(by, since, until, limit=limit, only=only)
-            values["names"] = [one.name for one in top[:limit]]
+            names = [one.name for one in top[:limit]]
         # Those of which a step consists of several.
         steps = [one for one in STEPS if step % one == utc_offset % one == 0]
-        with self._database.read() as connection:
-            source = _source(connection, since, until, by, only, steps, is_named=by is not None)
+        values = {**only, "step": step, "offset": utc_offset, "names": names}
+
+        def points(by: UsageDimension | None) -> dict[tuple[int, str], UsageTotals]:
+            report = _source(connection, since, until, by, only, steps, is_named=by is not None)
+            name = "''" if by is None else "name"
             rows = connection.execute(
-                f"SELECT start - (start + :offset) % :step AS time, name, {_SUMS}"
-                f" FROM {source.text} GROUP BY 1, 2 HAVING {_IS_USED} ORDER BY 1, 2",
-                {**values, **source.values},
-            ).fetchall()
-        return [UsagePoint(time, named, UsageTotals(*figures)) for time, named, *figures in rows]
+                f"SELECT start - (start + :offset) % :step AS time, {name} AS name, {_SUMS}"
+                f" FROM {report.text} GROUP BY 1, 2",
+                {**values, **report.values},
+            )
+            return {(time, name): UsageTotals(*figures) for time, name, *figures in rows}
+
+        with self._database.read() as connection:
+            totals = points(None)
+            found = totals if by is None else _with_others(points(by), totals)
+        used = sorted(key for key, spent in found.items() if spent != UsageTotals())
+        return [UsagePoint(*key, found[key]) for key in used]
 
     def top(
         self,
@@ -313,8 +330,8 @@ class UsageQuery:
         only: UsageFilter = NO_FILTER,
     ) -> list[UsageShare]:
         """Return the top names in an order, descending."""
-        if by not in DIMENSIONS:
-            raise ValueError(f"{by!r} is unknown, must be one of {', '.join(DIMENSIONS)}")
+        if by not in ROLLED_UP.names:
+            raise ValueError(f"{by!r} is unknown, must be one of {', '.join(ROLLED_UP.names)}")
         with self._database.read() as connection:
             source = _source(connection, since, until, by, only)
             rows = connection.execute(
@@ -345,6 +362,18 @@ class UsageQuery:
         return int(self._clock()) // MINUTE_S * MINUTE_S
 
 
+def _with_others(
+    named: dict[tuple[int, str], UsageTotals], totals: dict[tuple[int, str], UsageTotals]
+) -> dict[tuple[int, str], UsageTotals]:
+    """Return usage by time and name, and under one name what is missing in the totals."""
+    others = {time: spent for (time, _), spent in totals.items()}
+    for (time, _), spent in named.items():
+        others[time].subtract(spent)
+    for time, spent in others.items():
+        named.setdefault((time, OTHER_NAME), UsageTotals()).add(spent)
+    return named
+
+
 def _source(
     connection: Connection,
     since: float,
@@ -354,17 +383,23 @@ def _source(
     steps: Sequence[int] = STEPS,
     *,
     is_named: bool = False,
-) -> UsageRows:
-    """Return the rows of a time span, of sums where these know what is asked for."""
+) -> ReportRows:
+    """Return the rows of a time span, rollups where these know what is asked for.
+
+    With `is_named`, only those with one of the names in the value `names`.
+    """
     # A minute counts as a whole.
     span = Span(0, int(since // MINUTE_S) * MINUTE_S, _whole(until))
     if not only or (len(only) == 1 and by in (None, *only)):
-        dimension = by or next(iter(only), TOTAL)
-        where = "".join(f"{{name}} = :{name}" for name in only)
-        names = is_named and not only
-        return UsageRows(cover(connection, *span[1:], steps), dimension, where, is_named=names)
-    where = " AND ".join(f"{name} = :{name}" for name in only)
-    return UsageRows([span], by or TOTAL, where, is_named=is_named)
+        dimension = by or next(iter(only), USAGE)
+        conditions = [f"{{name}} = :{name}" for name in only]
+        spans = cover(connection, ROLLED_UP, *span[1:], steps)
+    else:
+        dimension, spans = by or USAGE, [span]
+        conditions = [f"{name} = :{name}" for name in only]
+    if is_named:
+        conditions.append("{name} = ANY(:names)")
+    return ReportRows(ROLLED_UP, spans, dimension, " AND ".join(conditions))
 
 
 def _whole(time: float) -> int:

@@ -324,6 +324,34 @@ def test_a_cursor_that_is_none_of_groups_is_refused(history, cursor):
         history.incident_groups("caller", cursor=cursor)
 
 
+@pytest.mark.parametrize(
+    ("piece", "found"),
+    [
+        ("50%_done!", ["00000001"]),
+        ("%", ["00000001"]),
+        ("_", ["00000001"]),
+        ("!", ["00000001"]),
+        ("KEY", ["00000002"]),
+        ("Ärger", ["00000002"]),
+        ("ärger", []),
+        ("rule", ["00000002", "00000001"]),
+        ("a'b\\", ["00000001"]),
+        ("x" * 60_000, []),
+    ],
+    ids=["several", "percent", "underscore", "escape", "upper case", "other letters", "their case",
+         "all", "quote", "long"],
+)  # fmt: skip
+def test_incidents_are_found_by_a_piece_of_a_name(history, piece, found):
+    names = {"rule": "rule-conversation", "model": "gpt"}
+    history.put(
+        [
+            incident(1, caller="50%_done!", session="a'b\\", **names),
+            incident(2, caller="key-7", session="Ärger", **names),
+        ]
+    )
+    assert ids(history.incidents(q=piece).items) == found
+
+
 def test_absurd_figures_do_not_break_a_list(history):
     huge = (1 << 63) - 1
     history.put([incident(n, cost=huge, priced=1, count=huge) for n in range(3)])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.database.postgres_server import postgres_server
 from tests.examples import examples
 from tests.incident.history.keeping import NOON, Clock, event, ids, incident, outgoing
+from tests.incident.history.test_calls import logged
 from tests.store.serving import until
 
 from looptrap.errors import ConfigError, DatabaseError
@@ -29,7 +30,9 @@ from looptrap.incident.history.history import SpoolSettings
 from looptrap.incident.history.presence import Presence
 from looptrap.incident.model import Annotation
 from looptrap.incident.setting import IncidentSettings
+from looptrap.usage.breach import Breach
 from looptrap.usage.call_log import CallLogSettings
+from looptrap.usage.call_table import CallFilter
 from looptrap.usage.model import SessionKey, SessionUsage, UsageBatch, UsageKey, UsageTotals
 
 pytestmark = pytest.mark.slow
@@ -207,12 +210,14 @@ class Fleet:
         process = self.process(name)
         match what:
             case "write":
-                process.write(spent(amount, caller=f"caller-{amount % 3}", minute=amount % 4))
+                minute = amount % 4
+                batch = spent(amount, caller=f"caller-{amount % 3}", minute=minute)
+                process.write(batch._replace(calls=[logged(60 * minute, cost=amount)]))
                 self.given += amount
                 self.calls += 1
             case "drain":
                 process.spool.drain()
-            case "sum up":
+            case "sweep":
                 process.sweep()
             case "killed":
                 kill(self.processes.pop(name))
@@ -229,7 +234,7 @@ class Fleet:
 STEPS = st.tuples(
     st.sampled_from("abc"),
     st.sampled_from(
-        ["write", "write", "drain", "sum up", "killed", "killed in the commit", "restart"]
+        ["write", "write", "drain", "sweep", "killed", "killed in the commit", "restart"]
     ),
     st.integers(1, 10**12),
 )
@@ -264,9 +269,14 @@ def test_sums_agree_after_any_restarts_and_crashes(postgres, tmp_path_factory, s
         sum(one.run.cost for one in process.usage.sessions(0))
         for process in fleet.processes.values()
     }
+    logs = {
+        (sum(one.cost for _, one in found), sum(one.calls for _, one in found))
+        for process in fleet.processes.values()
+        for found in [process.calls.series(CallFilter(), 3_600)]
+    }
     for process in fleet.processes.values():
         process.close()
-    assert totals == {(fleet.given, fleet.calls)}
+    assert totals == logs == {(fleet.given, fleet.calls)}
     assert sessions == {fleet.given}
 
 
@@ -296,6 +306,40 @@ def test_processes_that_write_the_same_rows_at_once_add_up(start, url):
     shared = histories[2].incident("00000003")
     assert shared.calls == 4, "each process saw one"
     assert all(one.hits == 4 for one in histories[3].incident_groups("all", ids=[shared.id]).items)
+
+
+def test_processes_whose_batches_have_piled_up_do_not_wait_for_each_other(start):
+    histories = [start(folder=f"spool-{n}") for n in range(3)]
+    failed = []
+
+    def drain(history):
+        try:
+            history.spool.drain()
+        except DatabaseError as error:
+            failed.append(error)
+
+    for turn in range(4):
+        for number, history in enumerate(histories):
+            for n in Random(f"{turn}{number}").sample(range(64), 64):
+                batch = spent(1)
+                batch.spending.sessions = {
+                    key._replace(session=f"s{n}"): run
+                    for key, run in batch.spending.sessions.items()
+                }
+                at = NOON + turn
+                account = ("bud", f"print-{n}", "{}", "usd", "enforce", "p", 0)
+                batch.spending.add_breach(Breach(f"bud_{n}", *account, at, at, 5, 4, "r"))
+                history.write(batch._replace(incidents=[incident(n, instance=f"i{number}")]))
+        threads = [threading.Thread(target=drain, args=(one,)) for one in histories]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert failed == []
+    assert cost(histories[0]) == 4 * 3 * 64
+    assert {one.run.cost for one in histories[0].usage.sessions(0, limit=100)} == {12}
+    breaches = histories[0].breaches.breaches(limit=100).items
+    assert (len(breaches), {(one.refused, one.last) for one in breaches}) == (64, {(12, NOON + 3)})
 
 
 def test_hours_have_one_row_for_all_processes(start):

@@ -115,6 +115,14 @@ def test_a_series_tells_the_costliest_apart_and_the_rest_as_one(books):
     assert told == [(0, "bob", 1), (0, "other", 2), (HOUR, "bob", 1)]
 
 
+def test_who_is_called_like_the_rest_is_told_with_it(history):
+    calls = [(0, "other", "", "m", 4), (0, "ann", "", "m", 2), (HOUR, "ann", "", "m", 1)]
+    history.put(spending=spent(*calls))
+    points = history.usage.series(FIRST, FIRST + DAY, HOUR, "caller", limit=1)
+    told = [(point.time - FIRST, point.name, point.spent.cost) for point in points]
+    assert told == [(0, "other", 6), (HOUR, "other", 1)]
+
+
 @pytest.mark.parametrize("name", ["it's", '"', "größer", "\ud800", "a\0b", "'; DROP TABLE part"])
 def test_any_name_can_be_kept(history, name):
     batch = spent((0, name, name, name, 1, name))

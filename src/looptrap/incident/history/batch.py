@@ -17,7 +17,7 @@ from looptrap.incident.history.audit import put_entries
 from looptrap.incident.history.incident_table import read_parts
 from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.model import Annotation, Incident
-from looptrap.usage import table
+from looptrap.usage import rollup, table
 from looptrap.usage.breach import breach_rows, put_breaches
 from looptrap.usage.call_log import CallRow
 from looptrap.usage.call_table import call_rows, put_calls
@@ -34,6 +34,9 @@ _DROP_LABELS = """
         SELECT time, id FROM remark WHERE incident = :incident AND kind = 'label'
         ORDER BY time DESC, id DESC LIMIT 1
     )"""
+
+_START = table.SPENDING_COLUMNS.index("start")
+_TIME = CallRow._fields.index("time")
 
 log = logging.getLogger("looptrap")
 
@@ -71,15 +74,7 @@ class StorableBatch(msgspec.Struct, array_like=True):
         rows = _RowEncoder()
         usage = batch.spending or UsageBatch()
         return cls(
-            # Of two states of a part the latest.
-            parts=list(
-                {
-                    (row[0], row[1]): row
-                    for row in rows.encode(
-                        batch.incidents, lambda one: [incident_table.part_row(one)]
-                    )
-                }.values()
-            ),
+            parts=_latest(rows.encode(batch.incidents, lambda one: [incident_table.part_row(one)])),
             deliveries=rows.encode(batch.events, lambda one: outbox.delivery_rows(one, now)),
             spending=table.spending_rows(instance, usage),
             sessions=table.session_rows(usage),
@@ -88,6 +83,20 @@ class StorableBatch(msgspec.Struct, array_like=True):
             calls=[row for some in in_bursts(batch.calls) for row in call_rows(some)],
             unwritable=rows.unwritable,
         )
+
+    @classmethod
+    def joined(cls, batches: Sequence[StorableBatch]) -> StorableBatch:
+        """Join batches in their order, to be written as one.
+
+        One after the other, two transactions might lock common rows in different orders, and wait
+        for each other.
+        """
+        joined = cls()
+        for name in cls.__struct_fields__:
+            if name != "unwritable":
+                setattr(joined, name, [row for one in batches for row in getattr(one, name)])
+        joined.parts = _latest(joined.parts)
+        return joined
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -99,10 +108,16 @@ class StorableBatch(msgspec.Struct, array_like=True):
             self.annotations, self.calls, self.audit,
         )  # fmt: skip
 
+    def _times(self) -> Iterator[float]:
+        """Yield the times of rows that are rolled up."""
+        yield from (row[_START] for row in self.spending)
+        yield from (row[_TIME] for row in self.calls)
+
     def put(self, connection: Connection) -> None:
         """Write the rows: a delivery that exists is left alone, usage is added to what is there."""
         incidents = {row[0] for row in self.parts} | {row[1] for row in self.annotations}
         connection.lock([*incidents, *(row[0] for row in self.deliveries)])
+        rollup.forget(connection, self._times())
         if self.parts:
             parts = [(part, row) for row in self.parts for part in read_parts(row[-1:])]
             incident_table.put_parts(connection, parts)
@@ -112,6 +127,11 @@ class StorableBatch(msgspec.Struct, array_like=True):
         _put_annotations(connection, self.annotations)
         put_calls(connection, self.calls)
         put_entries(connection, self.audit)
+
+
+def _latest(parts: Sequence[Row]) -> list[Row]:
+    """Return of several states of a part the latest."""
+    return list({(row[0], row[1]): row for row in parts}.values())
 
 
 def in_bursts(items: Sequence[T], size: int = ROWS_PER_BURST) -> Iterator[Sequence[T]]:

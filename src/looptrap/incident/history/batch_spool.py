@@ -148,9 +148,13 @@ def _put(connection: Connection, spool_id: str, records: list[tuple[int, bytes]]
     )
     # Locked: a transaction of a killed process may still be on its way.
     [(last,)] = connection.execute("SELECT last FROM spool WHERE id = ? FOR UPDATE", (spool_id,))
-    for [(number, record)] in in_bursts(records, 1):
-        if number > last:
-            _decoded(record).put(connection)
+    waiting = [record for number, record in records if number > last]
+    batches = [_decoded(record) for [record] in in_bursts(waiting, 1)]
+    try:
+        StorableBatch.joined(batches).put(connection)
+    except (TypeError, ValueError, OverflowError) as error:
+        # Rows of wrong types: a file that somebody changed.
+        raise DatabaseError(f"cannot be written: {error}", is_refusal=True) from None
     connection.execute(
         "UPDATE spool SET last = greatest(last, ?), seen = now() WHERE id = ?",
         (records[-1][0], spool_id),

@@ -30,9 +30,9 @@ from looptrap.incident.model import Annotation, Annotations, Incident, collect_a
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage.breach import BreachQuery
 from looptrap.usage.call_log import CallLogSettings, CallRow
-from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery
+from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery, roll_up_calls
 from looptrap.usage.model import UsageBatch
-from looptrap.usage.table import UsageQuery, sum_up_usage
+from looptrap.usage.table import UsageQuery, roll_up_usage
 
 NO_CALL_LOG = CallLogSettings(enabled=False)
 
@@ -304,7 +304,7 @@ class IncidentHistory:
             return _last_change(connection, settled)
 
     def sweep(self) -> bool:
-        """Drop some of what is expired or too large, sum up usage; return whether there is more."""
+        """Drop some of what is expired or too large, roll up some; return whether there is more."""
         with self._database.write() as connection:
             if not connection.try_lock("sweep"):
                 return False  # another instance does
@@ -313,9 +313,8 @@ class IncidentHistory:
             )
             if self.is_shared:
                 drop_old_spools(connection)
-        with self._database.write() as connection:
-            if connection.try_lock("sweep"):
-                has_more |= sum_up_usage(connection, self._clock())
+        has_more |= roll_up_usage(self._database, self._clock())
+        has_more |= roll_up_calls(self._database, self._clock())
         return self._database.shrink(self._settings.max_size) or has_more
 
     def _postpone_audit(self, row: Row) -> bool:

@@ -18,7 +18,6 @@ from looptrap.incident.history.incident_table import PART_COLUMNS
 from looptrap.usage import table as usage_table
 from looptrap.usage.breach import Breach, put_breaches
 from looptrap.usage.call_log import CallRow
-from looptrap.usage.call_table import put_calls
 
 MOVED_AT_A_TIME = 2_000
 """Rows copied in one transaction."""
@@ -53,11 +52,15 @@ def _put_letters(connection: Connection, rows: Sequence[Row]) -> None:
 
 
 def _put_spending(connection: Connection, rows: Sequence[Row]) -> None:
-    usage_table.put_usage(connection, rows, ())
+    StorableBatch(spending=rows).put(connection)
 
 
 def _put_sessions(connection: Connection, rows: Sequence[Row]) -> None:
-    usage_table.put_usage(connection, (), rows)
+    StorableBatch(sessions=rows).put(connection)
+
+
+def _put_calls(connection: Connection, rows: Sequence[Row]) -> None:
+    StorableBatch(calls=rows).put(connection)
 
 
 _SPENDING_KEY = usage_table.SPENDING_COLUMNS[:6]
@@ -75,7 +78,7 @@ TABLES = (
         "cost",
     ),
     MovedTable("breach", Breach.__struct_fields__, ("id",), put_breaches),
-    MovedTable("call_log", CallRow._fields, ("number",), put_calls, "cost"),
+    MovedTable("call_log", CallRow._fields, ("number",), _put_calls, "cost"),
 )  # fmt: skip
 
 

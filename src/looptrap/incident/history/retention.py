@@ -47,7 +47,7 @@ def drop_expired(
     calls = call_table.drop_calls(connection, now - call_log.keep, call_log.max_rows)
     has_more |= calls >= call_table.SLICE_ROWS
     has_more |= table.drop_oldest_hour(connection, before) > 0
-    has_more |= table.roll_up_hour(connection, now)
+    has_more |= table.merge_minutes(connection, now)
     quiet = max(before, now - table.SESSION_ROWS_KEEP_S)
     return has_more | (table.drop_quiet_sessions(connection, quiet) >= table.SESSION_SLICE_ROWS)
 
