@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import islice, pairwise, starmap
 
 from rapidfuzz import fuzz
@@ -38,6 +39,9 @@ MAX_COMPARED_LINES = 40
 
 CONTEXT_CHARS = 64
 """Characters around a difference that are compared with it: masking needs the context."""
+
+MAX_CACHED_CHARS = 256
+"""Longer texts are masked anew each time."""
 
 MAX_LONE_CHARS = 128
 """A result up to this long may be a lone date or hash, in a frame or with a label."""
@@ -157,4 +161,11 @@ def _ends(text: str) -> str:
 
 
 def _gist(text: str, masking: Masking) -> bytes:
+    if len(text) > MAX_CACHED_CHARS:
+        return normalise([masking(text)])
+    return _gist_of_line(text, masking)
+
+
+@lru_cache(maxsize=4096)  # the next request shows the same lines once more
+def _gist_of_line(text: str, masking: Masking) -> bytes:
     return normalise([masking(text)])

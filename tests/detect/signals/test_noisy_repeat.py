@@ -93,6 +93,22 @@ def test_what_comes_back_but_for_figures_counts(write, steps, expected):
         ),
         case(rounds(lambda n: page(n, [])), id="pages that are empty"),
         case(
+            rounds(
+                lambda n: bash("cat app.log", "served a page\n" * 400 + f"served {WORDS[n % 9]}")
+            ),
+            id="a long log that goes on at its end",
+        ),
+        case(
+            rounds(
+                lambda n: Use(
+                    "book",
+                    {"room": "blue", "start": f"2027-03-{n + 10}T09:00"},
+                    "the room is taken at that time by somebody else, please choose another one",
+                )
+            ),
+            id="another time each time",
+        ),
+        case(
             rounds(lambda n: page(n, name="warehouse")),
             id="the same rows for other questions are batch work",
         ),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from looptrap.detect.canonical import mask_result, without_frame
 from looptrap.detect.round import MAX_QUERY_CHARS, Round, call_spelling
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
 
-MAX_CHARS = 4_000
-"""First characters of a result that are compared."""
+MAX_CHARS = 2_000
+"""Characters of a call and of a result that are compared: half of them at each end."""
 
 MAX_FIGURES_SHARE = 0.2
 """Share of the words and figures of a result up to which figures may differ as noise."""
@@ -40,8 +41,9 @@ _TOKEN = re.compile(r"[\w-]*\d[\w-]*(?:\.\d+)*|\w+|[^\w\s]+")
 _GOALS = frozenset(("/", "%", "of", "left", "remaining", "remain"))
 """What stands behind a figure that says how far something is."""
 _PAGE = re.compile(
-    r'"(?:page|page_?(?:no|num|number|index|token)|offset|start(?:_?at)?|skip|cursor|after)" ?: ?'
-    r'(?:\d+|"[^"]*")|(?<=[?&])(?:page|offset|start|skip|cursor|after)=[\w%-]+',
+    r'"(?:page|page_?(?:no|num|number|index)|offset|start(?:_?at)?|skip)" ?: ?"?\d+"?(?=[\s,}])'
+    r'|"(?:cursor|(?:next_?)?page_?token|after)" ?: ?"[\w=+/-]*"'
+    r"|(?<=[?&])(?:page|offset|start|skip|cursor|after)=[\w%-]+",
     re.IGNORECASE,
 )
 """Which page of a list a call asks for, and a result says that it is."""
@@ -52,6 +54,7 @@ MIN_PAGE_WORDS = 12
 MAX_NEW_ROWS = 1 / 3
 """Share of the figures and ids of a page up to which it is the same: requests have ids, too."""
 
+_find_digit = re.compile(r"\d").search
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ELEMENT = re.compile(r'"ref":"[^"]*"|\[ref=\w+\]')
 """An element of a page, by a name that each snapshot gives it."""
@@ -67,19 +70,15 @@ class _Outcome:
 
     def __init__(self, round_: Round) -> None:
         plain = " ".join(sorted(map(call_spelling, round_.calls)))
-        plain = _ELEMENT.sub("", plain[:MAX_CHARS])
+        plain = _ELEMENT.sub("", _ends(plain))
         self.page = _PAGE.findall(plain)
         plain = _PAGE.sub("", plain)
         self.names = round_.names
         self.arguments = tuple(_TOKEN.findall(plain))
         self.call_shape = (round_.names, _shape(self.arguments))
-        result = round_.result[:MAX_CHARS]
-        result = _PAGE.sub("", result) if self.page else result
-        result = without_frame(_ELEMENT.sub("", result))
-        self.result = _TOKEN.findall(mask_result(result))
-        self.figures = set(filter(_has_digit, _TOKEN.findall(result)))
-        self.shape = _shape(self.result)
-        self.words = sum(1 for token in self.result if token[0].isalnum())
+        text = _ends(round_.result)
+        text = _PAGE.sub("", text) if self.page else text
+        self.result, self.shape, self.figures, self.words = _read_result(text)
         self.is_stale = False
         self.is_lone_figure = False
         self.is_screen = round_.is_screen_action
@@ -100,6 +99,15 @@ class _Outcome:
         if self.is_screen:
             return not different  # a figure on a page is what it shows
         return len(different) <= MAX_FIGURES_SHARE * self.words
+
+
+@lru_cache(maxsize=256)  # the next request shows the same results once more
+def _read_result(text: str) -> tuple[tuple[str, ...], tuple[str, ...], frozenset[str], int]:
+    """Return words and figures without noise, their shape, all figures, and how many there are."""
+    text = without_frame(_ELEMENT.sub("", text))
+    tokens = tuple(_TOKEN.findall(mask_result(text)))
+    figures = frozenset(filter(_find_digit, _TOKEN.findall(text)))
+    return tokens, _shape(tokens), figures, sum(1 for token in tokens if token[0].isalnum())
 
 
 class NoisyRepeat(HistorySignal):
@@ -143,7 +151,7 @@ class NoisyRepeat(HistorySignal):
 def _may_repeat(rounds: Sequence[Round]) -> bool:
     """Return whether the latest call was made before with such a result: a cheap test."""
     newest, *before = rounds
-    if _PAGE.search(newest.arguments) is None:
+    if _PAGE.search(newest.arguments[:MAX_QUERY_CHARS]) is None:
         earlier = next((one for one in before if one.signature == newest.signature), None)
     else:
         earlier = next((one for one in before if one.names == newest.names), None)
@@ -178,7 +186,7 @@ def _compare(outcomes: Sequence[_Outcome]) -> None:
     """Note for each round, the oldest first, whether call and result had come before."""
     by_shape: dict[object, list[_Outcome]] = {}
     known: set[object] = set()
-    noise: list[set[str]] = []
+    noise: list[frozenset[str]] = []
     for outcome in outcomes:
         earlier = by_shape.setdefault(outcome.call_shape, [])
         call = outcome.names, outcome.arguments
@@ -190,12 +198,14 @@ def _compare(outcomes: Sequence[_Outcome]) -> None:
         elif is_known and outcome.words < MIN_RESULT_WORDS:
             outcome.is_lone_figure = any(one.shape == outcome.shape for one in earlier)
         is_noise = outcome.is_stale or outcome.is_lone_figure
-        noise.append(outcome.figures if is_noise else set())
+        noise.append(outcome.figures if is_noise else frozenset())
         earlier.append(outcome)
         known.add(call)
 
 
-def _names_noise(outcome: _Outcome, earlier: Sequence[_Outcome], noise: Sequence[set[str]]) -> bool:
+def _names_noise(
+    outcome: _Outcome, earlier: Sequence[_Outcome], noise: Sequence[frozenset[str]]
+) -> bool:
     """Return whether a call differs from an earlier one only in figures that results printed."""
     printed: set[str] = set().union(*noise)
     return any(
@@ -219,8 +229,8 @@ def _counts(earlier: Sequence[_Outcome], latest: _Outcome) -> bool:
     """Return whether a figure rises and never falls from result to result, or the reverse."""
     if len(earlier) < 2:
         return False
-    for place, token in enumerate(latest.result):
-        if not _has_digit(token):
+    for place, (first, last) in enumerate(zip(earlier[0].result, latest.result, strict=True)):
+        if first == last:
             continue
         found = [_NUMBER.search(one.result[place]) for one in (*earlier, latest)]
         values = [float(one[0][:15]) for one in found if one is not None]
@@ -229,9 +239,10 @@ def _counts(earlier: Sequence[_Outcome], latest: _Outcome) -> bool:
     return False
 
 
+def _ends(text: str) -> str:
+    half = MAX_CHARS // 2
+    return text if len(text) <= MAX_CHARS else f"{text[:half]}\n{text[-half:]}"
+
+
 def _shape(tokens: Sequence[str]) -> tuple[str, ...]:
-    return tuple("#" if _has_digit(token) else token for token in tokens)
-
-
-def _has_digit(token: str) -> bool:
-    return any(map(str.isdigit, token))
+    return tuple("#" if _find_digit(token) else token for token in tokens)
