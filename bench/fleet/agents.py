@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
 from bench.client import Answer, Client, chat, request
+from bench.rig import PartFailedError
 
 PATIENCE = 20.0
 MOST_CALLS = 60
-"""Calls after which a loop or an errand gives up: it was not refused."""
+"""Calls after which a loop or an errand gives up: it should have been refused."""
 SLOW_EVERY = 7
 """Which honest calls the provider answers after a second; the others it answers at once. Of three
 gateways that take turns, each gets some."""
@@ -81,13 +83,16 @@ async def errand(host: str, port: int) -> int:
 async def _until(status: int, host: str, port: int, ask: Callable[[int], bytes]) -> int:
     """Return the number of the first call that is answered with a status."""
     client = Client(port, PATIENCE, host)
+    answered: Counter[int] = Counter()
     try:
         for number in range(1, MOST_CALLS + 1):
-            if (await client.ask(ask(number))).status == status:
+            answer = await client.ask(ask(number))
+            if answer.status == status:
                 return number
-        return MOST_CALLS + 1
+            answered[answer.status] += 1
     finally:
         client.close()
+    raise PartFailedError(f"none of {MOST_CALLS} calls got {status}, but these: {dict(answered)}")
 
 
 @dataclass
