@@ -225,11 +225,6 @@ class Calls:
         """Begin a call; return the waves so far."""
         return self.store.hit([self.hit], T + now, **options)[0].hits
 
-    def join(self, now, **options):
-        """Begin a call of another client than those before."""
-        hit = Hit(self.hit.key, self.hit.window, joins_wave=True)
-        return self.store.hit([hit], T + now, **options)[0].hits
-
     def answer(self, now):
         self.store.answer([self.hit], T + now)
 
@@ -276,52 +271,6 @@ def test_what_is_under_way_at_once_is_one_wave(store):
 def test_more_twins_than_a_sample_has_count_each(store):
     calls = Calls(store)
     assert [calls.begin(number / 100) for number in range(20)] == [1] + [2] * 16 + [3, 4, 5]
-
-
-def test_clients_side_by_side_are_one_wave_though_they_are_answered(store):
-    calls = Calls(store)
-    assert calls.sequence([0, 2, 4], 1) == [1, 2, 3]
-    for number in range(6, 13):
-        assert calls.join(number) == 3
-        calls.answer(number + 0.5)
-    assert calls.begin(14) == 4, "one of them sends it again"
-
-
-def test_more_clients_side_by_side_than_a_wave_has_count_each(store):
-    calls, found = Calls(store), []
-    assert calls.sequence([0, 2], 1) == [1, 2]
-    for number in range(2, 22):
-        found.append(calls.join(2 * number))
-        calls.answer(2 * number + 1)
-    assert found == [2] * 15 + [3, 4, 5, 6, 7]
-
-
-@pytest.mark.parametrize(
-    ("time", "expected"), [(18, 2), (18.5, 1)], ids=["15 s after the answer", "later"]
-)
-def test_a_client_joins_a_wave_within_the_pause_that_a_streak_may_have(store, time, expected):
-    calls = Calls(store)
-    calls.sequence([0, 2], 1)
-    assert calls.join(time) == expected
-
-
-def test_clients_side_by_side_do_not_lengthen_the_wait_for_a_call_that_is_never_answered(store):
-    calls = Calls(store)
-    assert [calls.begin(0), calls.begin(1)] == [1, 2]
-    assert [calls.join(time) for time in (100, 901, 902)] == [2, 1, 1]
-
-
-@pytest.mark.parametrize("window", [ROLLING, FIXED, REFRESHED, SERIAL])
-def test_only_a_streak_has_a_wave_to_join(store, window):
-    calls, alone = Calls(store, window), Calls(MemoryStore(), window)
-    for number in range(3):
-        assert calls.join(number / 10) == alone.begin(number / 10)
-
-
-def test_transport_retries_of_clients_side_by_side_are_spared_as_others(store):
-    calls = Calls(store)
-    calls.sequence([0, 2], 1)
-    assert [calls.join(number, retry=True) for number in (4, 5, 6)] == [2, 2, 2]
 
 
 def test_a_call_that_is_never_answered_holds_a_streak_for_a_quarter_of_an_hour(store):
@@ -407,9 +356,7 @@ GAPS = st.integers(0, 160).map(lambda quarters: quarters / 4) | st.just(900.0)
 """Seconds that floats add up exactly."""
 
 
-@given(
-    st.lists(st.tuples(GAPS, st.sampled_from(["begin", "join", "answer", "go on"])), max_size=40)
-)
+@given(st.lists(st.tuples(GAPS, st.sampled_from(["begin", "answer", "go on"])), max_size=40))
 def test_streaks_are_counted_as_written_down_here(events):
     """The memory store against the rule in the words of the documentation."""
     store, now, taken_off = MemoryStore(), 0.0, 0
@@ -428,17 +375,15 @@ def test_streaks_are_counted_as_written_down_here(events):
             continue
         if not waves or now - began >= 900:
             waves, twins, began, ended, under_way, taken_off = 1, 1, now, None, 0, 0
-        elif not under_way and ended is not None and now - ended > 15:
-            waves, twins, began, ended, taken_off = 1, 1, now, None, 0
+        elif under_way:
+            twins += 1
+            waves += twins > 16
+        elif ended is None or now - ended <= 15:
+            waves, twins, began = waves + 1, 1, now
         else:
-            began = began if under_way else now
-            if under_way or event == "join":
-                twins += 1
-                waves += twins > 16
-            else:
-                waves, twins = waves + 1, 1
+            waves, twins, began, ended, under_way, taken_off = 1, 1, now, None, 0, 0
         under_way += waves > 1
-        assert getattr(calls, event)(now) == waves
+        assert calls.begin(now) == waves
 
 
 @pytest.mark.parametrize(

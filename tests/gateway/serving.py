@@ -58,9 +58,7 @@ class Serving:
         """Send one request on a connection of its own; return the answer."""
         client = await self.connect()
         await client.send(request(method, target, headers, body))
-        answer = await client.answer(method.encode())
-        client.close()
-        return answer
+        return await client.answer(method.encode())
 
     def add_key(self, name="ci", **more):
         """Make a gateway key that is in force at once; return its text."""

@@ -33,7 +33,6 @@ STEPS = st.lists(
         st.tuples(st.just("release"), KEYS),
         st.tuples(st.just("answer"), KEYS, SECONDS, st.sampled_from(ROWS)),
         st.tuples(st.just("calls"), KEYS, SECONDS, st.sampled_from(ROWS), CALLS),
-        st.tuples(st.just("join"), KEYS, SECONDS, st.integers(1, 20), st.booleans()),
         st.tuples(st.just("continued"), KEYS, SECONDS, st.integers(1, 20)),
         st.tuples(st.just("wait"), st.integers(0, 32) | st.integers(895, 905)),
     ),
@@ -88,13 +87,6 @@ class Pair:
             self.ticks += takes
             self.answer(name, seconds, kind)
             self.ticks += pause
-
-    def join(self, name, seconds, times, retry):
-        """Send calls of clients side by side."""
-        window = Window(self.seconds(seconds), WindowKind.STREAK)
-        hits, now = [Hit(self.key(name), window, joins_wave=True)] * times, self.now
-        assert self.shared.hit(hits, now, retry=retry) == self.memory.hit(hits, now, retry=retry)
-        self.touched[hits[0].key] = self.ticks
 
     def continued(self, name, seconds, times):
         """Continue answers, so that waves are taken off."""

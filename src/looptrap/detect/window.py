@@ -20,9 +20,8 @@ class WindowKind(StrEnum):
     REFRESHED = "refreshed"
     """Ends `seconds` after the latest hit: every hit extends it."""
     STREAK = "streak"
-    """Counts waves: hits whose calls overlap are one wave, and so are those of clients side by
-    side. A wave that begins within `seconds` after the one before was answered continues the
-    streak."""
+    """Counts waves: hits whose calls overlap are one wave, and a wave that begins within `seconds`
+    after the one before was answered continues the streak."""
     SERIAL = "serial"
     """Counts calls one after the other: none overlaps another, and each begins within `seconds`
     after the one before was answered, and within half of the time that this answer took."""
@@ -35,7 +34,7 @@ class WindowKind(StrEnum):
 
 
 MAX_TWINS = 16
-"""Calls of one wave; each one more counts as a wave."""
+"""Overlapping calls of one wave; each one more counts as a wave."""
 
 MAX_CONTINUED = 16
 """Waves of a streak that are taken off, because the answer to a call of theirs was continued: a

@@ -161,14 +161,9 @@ class Transaction:
     # Judging
 
     def plan(self, now: float, *, is_local: bool = False) -> Plan:
-        """Return what to ask the store: hits and charges; `count` takes its answer.
-
-        It is made once: a caller may ask for it first, and add to it.
-        """
-        plan = self._plan
-        if plan is None:
-            self.began = now
-            self._plan = plan = self.engine.plan(self.call, now, is_local=is_local)
+        """Return what to ask the store: hits and charges; `count` takes its answer."""
+        self.began = now
+        self._plan = plan = self.engine.plan(self.call, now, is_local=is_local)
         return plan
 
     def count(
@@ -198,7 +193,9 @@ class Transaction:
 
     def judge_by(self, store: MemoryStore, now: float) -> Ticket:
         """Judge the call by the counts of a store in this process; plan it, unless it is."""
-        plan = self._plan or self.plan(now, is_local=True)
+        plan = self._plan
+        if plan is None:
+            plan = self.plan(now, is_local=True)
         while plan.recalls:
             self.engine.fit_run(plan, store.recall(plan.recalls, now))
         retry = self.call.request.is_retry

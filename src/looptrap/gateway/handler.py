@@ -17,7 +17,6 @@ from looptrap.gateway.auth import Denial
 from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.decision import decision_answer, read_decision_request, unreadable
-from looptrap.gateway.idle_client import IdleClients
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.pacer import Pacer
 from looptrap.gateway.relay import Relay
@@ -81,12 +80,10 @@ class Gateway:
         self.judge = judge
         self.clock = clock
         self._forwarder = Forwarder(pools, attempts)
-        self._idle_clients = IdleClients()
         self._agents = AgentNames()
         self._settler = Settler(
             judge,
             clock,
-            self._idle_clients,
             self._agents,
             on_settled=on_settled,
             recorder=recorder,
@@ -245,9 +242,6 @@ class Gateway:
         transaction = Transaction(
             runtime.engine, call, relay.context.request_id, self._ids, runtime.block_status
         )
-        if now < self._idle_clients.until:
-            plan = transaction.plan(now, is_local=not self.judge.is_shared)
-            self._idle_clients.join_waves(plan, relay.exchange.connection, now)
         if self.judge.is_shared:
             then = partial(self._on_judged, relay, transaction, now)
             self.judge.judge_shared(transaction, now, partial(relay.exchange.attempt, then))

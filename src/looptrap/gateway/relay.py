@@ -166,7 +166,7 @@ class Relay:
         """
         ticket = self.transaction.ticket
         if ticket.streaks:
-            self._settler.note_answer(ticket, self.exchange.connection, self._finish)
+            self._settler.note_answer(ticket, self._finish)
         else:
             self._finish()
 

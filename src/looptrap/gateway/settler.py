@@ -9,7 +9,6 @@ from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket, Transaction
 from looptrap.gateway.agent_name import AgentNames
 from looptrap.gateway.capture import Capture
-from looptrap.gateway.idle_client import ClientConnection, IdleClients
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.trace import Tracer, TraceSpan
 from looptrap.incident.recorder import IncidentRecorder
@@ -25,7 +24,6 @@ class Settler:
         self,
         judge: Judge,
         clock: Callable[[], float],
-        idle_clients: IdleClients,
         agents: AgentNames,
         *,
         on_settled: OnSettled | None = None,
@@ -34,7 +32,6 @@ class Settler:
         capture: Capture | None = None,
     ) -> None:
         self._judge = judge
-        self._idle_clients = idle_clients
         self.agents = agents
         self._capture = capture
         self._on_settled = on_settled
@@ -42,13 +39,10 @@ class Settler:
         self._tracer = tracer
         self.clock = clock
 
-    def note_answer(
-        self, ticket: Ticket, connection: ClientConnection, then: Callable[[], object]
-    ) -> None:
+    def note_answer(self, ticket: Ticket, then: Callable[[], object]) -> None:
         """Tell the store that a repeated call is answered, and call `then` once it knows."""
-        (streaks, ticket.streaks), now = (ticket.streaks, ()), self.clock()
-        self._idle_clients.note_answer(streaks, connection, now)
-        self._judge.answer(streaks, now, then)
+        streaks, ticket.streaks = ticket.streaks, ()
+        self._judge.answer(streaks, self.clock(), then)
 
     def settle(
         self,

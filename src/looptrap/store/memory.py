@@ -148,7 +148,7 @@ class _RowCounts(_CountMap[float | R]):
         super().__init__(STREAK_MEMORY_S)
         self._pause = pause
 
-    def hit(self, key: bytes, now: float, *, joins_wave: bool = False) -> int:
+    def hit(self, key: bytes, now: float) -> int:
         if now >= self._next_expiry:
             self.expire(now)
         entry = self.entries.get(key)
@@ -157,7 +157,7 @@ class _RowCounts(_CountMap[float | R]):
             return 1
         self.entries.move_to_end(key)
         row = self._new_row(entry) if isinstance(entry, float) else entry
-        if row.began <= now - STREAK_MEMORY_S or not self._add(row, now, joins_wave):
+        if row.began <= now - STREAK_MEMORY_S or not self._add(row, now):
             self.entries[key] = now
             return 1
         row.count = min(row.count, HIT_LIMIT)
@@ -170,7 +170,7 @@ class _RowCounts(_CountMap[float | R]):
         """Return a row of one call, that began then."""
 
     @abstractmethod
-    def _add(self, row: R, now: float, joins_wave: bool) -> bool:
+    def _add(self, row: R, now: float) -> bool:
         """Add a call to a row; return whether it belongs there."""
 
     def hold(self, key: bytes) -> None:
@@ -238,16 +238,14 @@ class _StreakCounts(_RowCounts[_Streak]):
     def _new_row(self, first: float) -> _Streak:
         return _Streak(first, first)
 
-    def _add(self, row: _Streak, now: float, joins_wave: bool) -> bool:
-        if not row.open:
-            if row.ended and now - row.ended > self._pause:
-                return False
-            row.began = now
-        if row.open or joins_wave:
+    def _add(self, row: _Streak, now: float) -> bool:
+        if row.open:
             row.twins += 1
             row.count += row.twins > MAX_TWINS
+        elif not row.ended or now - row.ended <= self._pause:
+            row.count, row.twins, row.began = row.count + 1, 1, now
         else:
-            row.count, row.twins = row.count + 1, 1
+            return False
         row.open += row.count > 1
         return True
 
@@ -276,7 +274,7 @@ class _SerialCounts(_RowCounts[_Series]):
     def _new_row(self, first: float) -> _Series:
         return _Series(first, first)
 
-    def _add(self, row: _Series, now: float, _joins_wave: bool) -> bool:
+    def _add(self, row: _Series, now: float) -> bool:
         if row.open:
             # Calls still under way are remembered, so that none of them seems to be a later one.
             row.count, row.until = 1, 0.0
@@ -398,10 +396,7 @@ class MemoryStore:
                     counts_map.hold(key)
                 counts.append(Count(counts_map.peek(key, now)))
                 continue
-            if hit.joins_wave and isinstance(counts_map, _RowCounts):
-                count = counts_map.hit(key, now, joins_wave=True)
-            else:
-                count = counts_map.hit(key, now)
+            count = counts_map.hit(key, now)
             if count == 1:
                 self._count_new()
             counts.append(Count(count))

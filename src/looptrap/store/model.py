@@ -35,9 +35,6 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     """Whether it counts nothing, and says that the answer to a call that the key counted was
     continued: one wave is taken off the streak, at most `MAX_CONTINUED` times. The first two
     waves stay."""
-    joins_wave: bool = False
-    """Whether it comes from another client than the calls of the streak's latest wave: then it
-    belongs to that wave, though they are answered."""
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):

@@ -150,8 +150,7 @@ class ServerConnection(ClosableConnection):
     """
 
     __slots__ = (
-        "_counted", "_held", "exchange", "incoming", "network", "number", "peer", "requests",
-        "secure",
+        "_counted", "_held", "exchange", "incoming", "network", "number", "peer", "secure",
     )  # fmt: skip
 
     def __init__(self, server: Server, secure: bool) -> None:
@@ -159,8 +158,6 @@ class ServerConnection(ClosableConnection):
         self.secure = secure
         self.peer = ""
         self.network = ""
-        self.requests = 0
-        """Requests of which the head has come."""
         self.number = next(_numbers)
         """One that no other connection of this process has or had."""
         self.exchange: Exchange[Any] | None = None
@@ -261,16 +258,6 @@ class ServerConnection(ClosableConnection):
         self._linger()
 
     @property
-    def is_idle(self) -> bool:
-        """Whether it is open, every request is answered, and nothing of another one is here."""
-        return (
-            self.exchange is None
-            and not self._held
-            and not self._ended
-            and not self.transport.is_closing()
-        )
-
-    @property
     def is_waiting(self) -> bool:
         """Whether it only waits for a request, or for the rest of one."""
         return not self._ended and (self.exchange is None or self.incoming is not None)
@@ -284,7 +271,7 @@ class ServerConnection(ClosableConnection):
 
     def close_if_idle(self) -> None:
         """Close unless part of a request is here or an answer is due."""
-        if self.is_idle:
+        if self.exchange is None and not self._held and not self._ended:
             self._end()
 
     def cut(self) -> None:
@@ -355,7 +342,6 @@ class ServerConnection(ClosableConnection):
         head, length = server.heads.read(data[at:head_end])
         exchange: Exchange[Any] = Exchange(self, head)
         self.exchange = exchange
-        self.requests += 1
         server.requests += 1
         server.open_exchanges += 1
         if length:

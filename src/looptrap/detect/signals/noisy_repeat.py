@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from looptrap.detect.canonical import mask_result, without_frame
-from looptrap.detect.round import MAX_QUERY_CHARS, Round, call_spelling
+from looptrap.detect.round import MAX_QUERY_CHARS, MAX_RESULT_CHARS, Round, call_spelling
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
 
 MAX_CHARS = 2_000
-"""Characters of a call and of a result that are compared: half of them at each end."""
+"""Characters of a result in which figures may differ, half of them at each end; what is between
+must be equal. Of a call no more is compared."""
+
+MAX_CACHED_CHARS = 8_000
+"""Longer results are read anew each time."""
 
 MAX_FIGURES_SHARE = 0.2
 """Share of the words and figures of a result up to which figures may differ as noise."""
@@ -70,15 +74,16 @@ class _Outcome:
 
     def __init__(self, round_: Round) -> None:
         plain = " ".join(sorted(map(call_spelling, round_.calls)))
-        plain = _ELEMENT.sub("", _ends(plain))
+        plain = _ELEMENT.sub("", plain[:MAX_CHARS])
         self.page = _PAGE.findall(plain)
         plain = _PAGE.sub("", plain)
         self.names = round_.names
         self.arguments = tuple(_TOKEN.findall(plain))
         self.call_shape = (round_.names, _shape(self.arguments))
-        text = _ends(round_.result)
+        text = round_.result[:MAX_RESULT_CHARS]
         text = _PAGE.sub("", text) if self.page else text
-        self.result, self.shape, self.figures, self.words = _read_result(text)
+        read = _read_result if len(text) > MAX_CACHED_CHARS else _read_short_result
+        self.result, self.shape, self.figures, self.words = read(text)
         self.is_stale = False
         self.is_lone_figure = False
         self.is_screen = round_.is_screen_action
@@ -101,13 +106,23 @@ class _Outcome:
         return len(different) <= MAX_FIGURES_SHARE * self.words
 
 
+ResultWords = tuple[tuple[str, ...], tuple[str, ...], frozenset[str], int]
+
+
 @lru_cache(maxsize=256)  # the next request shows the same results once more
-def _read_result(text: str) -> tuple[tuple[str, ...], tuple[str, ...], frozenset[str], int]:
+def _read_short_result(text: str) -> ResultWords:
+    return _read_result(text)
+
+
+def _read_result(text: str) -> ResultWords:
     """Return words and figures without noise, their shape, all figures, and how many there are."""
-    text = without_frame(_ELEMENT.sub("", text))
+    text, half, middle = without_frame(_ELEMENT.sub("", text)), MAX_CHARS // 2, ""
+    if len(text) > MAX_CHARS:
+        text, middle = f"{text[:half]}\n{text[-half:]}", text[half:-half]
     tokens = tuple(_TOKEN.findall(mask_result(text)))
     figures = frozenset(filter(_find_digit, _TOKEN.findall(text)))
-    return tokens, _shape(tokens), figures, sum(1 for token in tokens if token[0].isalnum())
+    words = sum(1 for token in tokens if token[0].isalnum())
+    return tokens, (*_shape(tokens), middle), figures, words
 
 
 class NoisyRepeat(HistorySignal):
@@ -237,11 +252,6 @@ def _counts(earlier: Sequence[_Outcome], latest: _Outcome) -> bool:
         if len(set(values)) > 1 and values in (sorted(values), sorted(values, reverse=True)):
             return True
     return False
-
-
-def _ends(text: str) -> str:
-    half = MAX_CHARS // 2
-    return text if len(text) <= MAX_CHARS else f"{text[:half]}\n{text[-half:]}"
 
 
 def _shape(tokens: Sequence[str]) -> tuple[str, ...]:

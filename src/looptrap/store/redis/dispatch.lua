@@ -33,8 +33,7 @@ local function carry_out(key, operation)
     reply = of_accounts[letter](record.sections, letter:lower() .. seconds, operation)
   else
     local lower = letter:lower()
-    local joins_wave = lower == 'j'
-    reply = hit(record, joins_wave and 's' or lower, seconds, lower ~= letter, joins_wave)
+    reply = hit(record, lower, seconds, lower ~= letter)
   end
   write(record)
   return reply

@@ -83,19 +83,17 @@ local function new_streak()
   return pack(STREAK, now, now, 1, 1, 0, 0, 0), 1
 end
 
-local function streak(payload, seconds, joins_wave)
+local function streak(payload, seconds)
   if not payload then return new_streak() end
   local touched, began, waves, twins, open, ended, continued = read_streak(payload)
   if began <= now - STREAK_MEMORY_S then return new_streak() end
-  if open == 0 then
-    if ended > 0 and now - ended > unpack_at('<d', seconds) then return new_streak() end
-    began = now
-  end
-  if open > 0 or joins_wave then
+  if open > 0 then
     twins = twins + 1
     if twins > MAX_TWINS then waves = waves + 1 end
+  elseif ended == 0 or now - ended <= unpack_at('<d', seconds) then
+    waves, twins, began = waves + 1, 1, now
   else
-    waves, twins = waves + 1, 1
+    return new_streak()
   end
   waves = min(waves, HIT_LIMIT)
   if waves > 1 then open = open + 1 end
@@ -130,7 +128,7 @@ local function is_spared(sections, seconds, edge)
   return hits <= RETRY_ALLOWANCE
 end
 
-local function hit(record, letter, seconds, is_retry, joins_wave)
+local function hit(record, letter, seconds, is_retry)
   local sections = record.sections
   local cooldown = sections[COOLDOWN]
   if cooldown then
@@ -149,7 +147,7 @@ local function hit(record, letter, seconds, is_retry, joins_wave)
   if letter == 'r' then return rolling(record, name, edge) end
   local hits
   if letter == 's' then
-    sections[name], hits = streak(sections[name], seconds, joins_wave)
+    sections[name], hits = streak(sections[name], seconds)
   elseif letter == 'o' then
     sections[name], hits = serial().hit(sections[name])
   else

@@ -76,7 +76,7 @@ def hit_request(
         if hit.mark
         else encode_continuation(hit)
         if hit.continues
-        else encode_hit(hit.window, retry, hit.joins_wave)
+        else encode_hit(hit.window, retry)
         for hit in hits
     ]
     if charges:

@@ -2,8 +2,7 @@
 
     r f e + seconds              a hit in a rolling, fixed or refreshed window
     s o   + seconds              a hit in a row: in a streak, or one after the other
-    j     + seconds              a hit in a streak that joins the latest wave
-    R F E S O J + seconds        the same, of a transport retry
+    R F E S O + seconds          the same, of a transport retry
     a     + seconds + s or o     an answer to a call in a row
     k     + seconds              a wave to take off a streak, since its answer was continued
     m     + seconds + mark       a mark to remember
@@ -116,10 +115,9 @@ def encode_time(now: float | None) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def encode_hit(window: Window, retry: bool, joins_wave: bool = False) -> bytes:
+def encode_hit(window: Window, retry: bool) -> bytes:
     """Return the operation that counts a hit in a window."""
-    joins = joins_wave and window.kind is WindowKind.STREAK
-    letter = b"j" if joins else _LETTERS[window.kind]
+    letter = _LETTERS[window.kind]
     return (letter.upper() if retry else letter) + _SECONDS.pack(window.seconds)
 
 
