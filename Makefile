@@ -41,11 +41,17 @@ demo: $(RUN_STAMP)  ## Watch a stuck agent being caught, without any network
 test: $(DEV_STAMP) lint  ## Lint, types and all fast tests: before every commit
 	$(PYTEST) -m "not slow"
 
+# The compiled wheel is built meanwhile.
 test-all: $(DEV_STAMP) lint  ## Lint, types and all tests, also slow and compiled ones: before a merge
 	tests/system-parts
-	HYPOTHESIS_PROFILE=full $(PYTEST) || HYPOTHESIS_PROFILE=full $(BIN)/python $(TEST_AGAIN)
-	@if command -v cc >/dev/null || [ -n "$$CI" ]; then $(MAKE) test-compiled; \
-	else echo 'not tested as compiled wheel: cc is missing (package gcc)' >&2; fi
+	@if command -v cc >/dev/null || [ -n "$$CI" ]; then \
+		nice $(MAKE) --no-print-directory $(COMPILED)/.installed >$(COMPILED).log 2>&1 & building=$$!; \
+	fi; \
+	set -x; HYPOTHESIS_PROFILE=full $(PYTEST) || HYPOTHESIS_PROFILE=full $(BIN)/python $(TEST_AGAIN); \
+	failed=$$?; set +x; \
+	if [ -z "$$building" ]; then echo 'not tested as compiled wheel: cc is missing (package gcc)' >&2; exit $$failed; fi; \
+	wait $$building || { cat $(COMPILED).log >&2; exit 1; }; \
+	[ $$failed = 0 ] && $(MAKE) --no-print-directory test-compiled
 
 test-compiled: $(COMPILED)/.installed  ## All fast tests of the compiled wheel, in an environment of its own
 	$(COMPILED)/bin/looptrap --version | grep compiled
@@ -107,7 +113,7 @@ wheel-compiled: $(DEV_STAMP)  ## Build a wheel with compiled modules for this ma
 	HATCH_BUILD_HOOK_ENABLE_MYPYC=true $(BIN)/python -m build --outdir dist
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) $(FRAMEWORKS) $(COMPILED) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) $(COMPILED) $(COMPILED).log site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # A virtual environment made by another Python, or half made, is made anew.
 $(VENV)/.made:
