@@ -23,6 +23,10 @@ PYTEST := $(BIN)/python $(TEST)
 # a defect fails again, also in property tests, which begin with the example that failed.
 TEST_AGAIN := -m pytest -q --last-failed --last-failed-no-failures none
 
+# Not written as calls of make where they are used: `make -n` would run them.
+BUILD_COMPILED := $(MAKE) --no-print-directory $(COMPILED)/.installed
+TEST_COMPILED := $(MAKE) --no-print-directory test-compiled
+
 comma := ,
 space := $(subst ,, )
 
@@ -45,13 +49,13 @@ test: $(DEV_STAMP) lint  ## Lint, types and all fast tests: before every commit
 test-all: $(DEV_STAMP) lint  ## Lint, types and all tests, also slow and compiled ones: before a merge
 	tests/system-parts
 	@if command -v cc >/dev/null || [ -n "$$CI" ]; then \
-		nice $(MAKE) --no-print-directory $(COMPILED)/.installed >$(COMPILED).log 2>&1 & building=$$!; \
+		nice $(BUILD_COMPILED) >$(COMPILED).log 2>&1 & building=$$!; \
 	fi; \
 	set -x; HYPOTHESIS_PROFILE=full $(PYTEST) || HYPOTHESIS_PROFILE=full $(BIN)/python $(TEST_AGAIN); \
 	failed=$$?; set +x; \
 	if [ -z "$$building" ]; then echo 'not tested as compiled wheel: cc is missing (package gcc)' >&2; exit $$failed; fi; \
 	wait $$building || { cat $(COMPILED).log >&2; exit 1; }; \
-	[ $$failed = 0 ] && $(MAKE) --no-print-directory test-compiled
+	[ $$failed = 0 ] && $(TEST_COMPILED)
 
 test-compiled: $(COMPILED)/.installed  ## All fast tests of the compiled wheel, in an environment of its own
 	$(COMPILED)/bin/looptrap --version | grep compiled
