@@ -59,6 +59,46 @@ def test_what_comes_before_a_harness_belongs_to_the_run(write, steps, expected):
     assert len(trajectory(write, steps).latest(99)) == expected
 
 
+def steps_left(number):
+    return f"Step {number} of 60, {61 - 3 * number % 7} minutes left."
+
+
+def spent(number):
+    return f"[{number} calls, ${0.013 * number:.3f}, {18_240 + 311 * number:,} tokens]"
+
+
+def of_a_person(number):
+    return f"Now the {WORDS[number]}, please."
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    ("message", "repeats", "rounds"),
+    [
+        case(steps_left, 5, 5, id="how many steps are left"),
+        case(spent, 5, 5, id="what the run has used"),
+        case(lambda _: "Next?", 5, 5, id="a short one"),
+        case(of_a_person, 0, 0, id="other words each time"),
+    ],
+)
+def test_what_stands_between_results_and_calls_in_the_same_words_is_a_harness_s(
+    write, message, repeats, rounds
+):
+    steps = [step for number in range(5) for step in (LS, Person(message(number)))]
+    assert len(trajectory(write, steps).latest(99)) == rounds
+    assert count("repeat", write, steps) == repeats
+
+
+@in_both_dialects
+def test_after_an_answer_figures_are_what_a_person_asks_about(write):
+    steps = [
+        step
+        for number in range(5)
+        for step in (LS, says("Done."), Person(f"Now do the same in folder {number}, please."))
+    ]
+    assert len(trajectory(write, steps).latest(99)) == 0
+
+
 @in_both_dialects
 def test_calls_before_and_after_it_are_counted_together(write):
     assert count("repeat", write, [LS, Person(OTHER_NAG)] * 5) == 5

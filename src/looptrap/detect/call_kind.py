@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from looptrap.dialect.model import ToolCall
+
 MAX_ARGUMENT_CHARS = 2_000
 """Characters of the arguments that are searched: what a call does stands at their beginning."""
 
@@ -126,6 +128,15 @@ def name_with_action(name: str, arguments: str) -> str:
     """Return a tool's name, with what a tool with several functions is told to do."""
     action = _ACTION.search(arguments[:MAX_ARGUMENT_CHARS])
     return name if action is None else f"{name} {action[1] or action[2]}"
+
+
+_COMMAND_WORD = re.compile(r'(?:\A|\{"(?:command|cmd)":"|,"(?:command|cmd)":")([\w./-]+)')
+
+
+def kind_of_call(call: ToolCall) -> str:
+    """Return the tool that is called and, of a command, the program that it runs first."""
+    program = _COMMAND_WORD.search(call.arguments[:MAX_ARGUMENT_CHARS])
+    return call.name if program is None else f"{call.name} {program[1]}"
 
 
 def hands_over(name: str) -> bool:

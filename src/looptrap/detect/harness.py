@@ -46,6 +46,7 @@ _PLAIN = re.compile(r"[A-Za-z _.:=,-]{8,24}")
 """A piece of a text as JSON writes it too, and without numbers, which may differ."""
 
 _NUMBER = re.compile(r"\d+")
+_FIGURE = re.compile(r"\d[\d.,:]*")
 
 ComesAfterPause = Callable[[bool], bool]
 """Returns whether a repeated message comes after a pause, so that a person or a timer may send it;
@@ -74,19 +75,43 @@ def is_same_message(left: str, right: str) -> bool:
     return 2 * equal > len(left) and _NUMBER.sub("#", left) == _NUMBER.sub("#", right)
 
 
+def has_same_words(left: str, right: str) -> bool:
+    """Return whether two texts differ in figures only."""
+    return left == right or _FIGURE.sub("#", left) == _FIGURE.sub("#", right)
+
+
 def comes_back(call: Call, index: int, message: Message) -> bool:
     """Return whether a request shows a user's message at least three times up to this place.
 
-    The assistant must have answered between.
+    The assistant must have answered between. Directly after a result, before the agent has said
+    anything about it, a person hardly ever speaks, and never in the same words each time: there
+    any figures may differ (`Step 12 of 60`).
     """
-    if index < FIRST_INDEX or len(message.text) < MIN_HARNESS_CHARS:
+    if index < FIRST_INDEX:
         return False
+    is_inside = follows_result(call, index)
+    if len(message.text) < MIN_HARNESS_CHARS and not is_inside:
+        return False
+    is_same = has_same_words if is_inside else is_same_message
     for _ in range(MIN_TIMES - 1):
-        before = _place_before(call, index, message.text)
+        before = _place_before(call, index, message.text, is_same)
         if before < 0 or not _is_answered(call, before, index):
+            return False
+        if is_inside and not follows_result(call, before):
             return False
         index = before
     return True
+
+
+def follows_result(call: Call, index: int) -> bool:
+    """Return whether the message before a place is the result of a call."""
+    if index < 1:
+        return False
+    raw = call.raws[index - 1]
+    if call.peek is not None:
+        return call.peek(raw) == "tool"
+    assert call.read is not None  # there are messages
+    return call.read(raw).role == "tool"
 
 
 def ends_with_idle_talk(call: Call) -> bool:
@@ -106,7 +131,7 @@ def may_come_back(call: Call, index: int) -> bool:
     )
 
 
-def _place_before(call: Call, index: int, text: str) -> int:
+def _place_before(call: Call, index: int, text: str, is_same: Callable[[str, str], bool]) -> int:
     """Return the place of the same message before; -1 where there is none nearby."""
     assert call.read is not None  # there are messages
     size = len(call.raws[index])
@@ -121,7 +146,7 @@ def _place_before(call: Call, index: int, text: str) -> int:
         if needle not in bytes(raw):
             continue
         message = call.read(raw)
-        if message.role == "user" and not message.results and is_same_message(message.text, text):
+        if message.role == "user" and not message.results and is_same(message.text, text):
             return index - distance
     return -1
 
@@ -241,9 +266,15 @@ class TurnStarts:
         is_known_form = is_harness_text(text)
         if any(is_same_message(text, known) for known in self._texts):
             return True
+        is_inside = follows_result(self._call, index)
+        if is_inside and any(has_same_words(text, known) for known in self._texts):
+            return True
         # A timer may send reminders in tags; nothing else of a known form comes from one.
         if (is_known_form and text[:1] != "<") or not comes_back(self._call, index, message):
             return is_known_form
+        if is_inside:  # whenever it comes: the turn had not ended
+            self._texts.append(text)
+            return True
         self.has_repeats = True
         is_last = index == len(self._call.raws) - 1
         if self._comes_after_pause is not None and self._comes_after_pause(is_last):

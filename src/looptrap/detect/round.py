@@ -39,6 +39,7 @@ from looptrap.detect.failure import (
     is_test_report,
 )
 from looptrap.detect.harness_note import NOTE_MARKS, without_notes
+from looptrap.detect.result_frame import ResultFrame, encoded_ends
 from looptrap.detect.similarity import (
     MAX_COMPARED_CHARS,
     brings_new_lines,
@@ -87,7 +88,7 @@ def plain(result: ToolResult) -> ToolResult:
     text = plain_result(result.text)
     if text is result.text:
         return result
-    return ToolResult(result.call_id, text, result.is_error, result.name)
+    return result.with_text(text)
 
 
 def note_text(arguments: str) -> str:
@@ -225,6 +226,9 @@ def _match_by_name(
 class Round:
     """One assistant turn with its tool calls and their results; decoded as needed."""
 
+    frame: ResultFrame | None = None
+    """What the harness writes around the results of this run, where that was learned."""
+
     def __init__(
         self,
         assistant_message: Message | Raw,
@@ -282,6 +286,17 @@ class Round:
     @cached_field
     def results(self) -> tuple[ToolResult | None, ...]:
         """In the order of the calls, with plain texts; None where there is no result."""
+        frame = self.frame
+        if frame is None:
+            return self.framed_results
+        return tuple(
+            result and result.with_text(frame.without_noise(result.text))
+            for result in self.framed_results
+        )
+
+    @cached_field
+    def framed_results(self) -> tuple[ToolResult | None, ...]:
+        """The same, with what the harness of this run writes around each of them."""
         calls, known = self.calls, self._known
         if len(calls) == len(self._tool_messages) == 1:  # as in most rounds
             message = known[0] if known else self._decoded(self._tool_messages[0])
@@ -297,6 +312,16 @@ class Round:
         if None in results and any(found.values()):
             _match_by_name(calls, results, [one for queue in found.values() for one in queue])
         return tuple(results)
+
+    @property
+    def latest_result_ends(self) -> bytes:
+        """The ends of the message that came last, without decoding it; empty where none came."""
+        if not self._tool_messages:
+            return b""
+        message = self._tool_messages[0]
+        if isinstance(message, Raw):
+            return bytes(message)
+        return encoded_ends(message.results[-1].text) if message.results else b""
 
     @property
     def last_result_id(self) -> str:

@@ -10,6 +10,7 @@ from sys import maxsize
 from msgspec import Raw
 
 from looptrap.detect.asked_repetition import NOT_ASKED, AskedRepetition, asked_repetition
+from looptrap.detect.call_kind import kind_of_call
 from looptrap.detect.call_spelling import holds_query, without_explanation
 from looptrap.detect.canonical import join, stands_twice
 from looptrap.detect.edit_chat import EditChat
@@ -24,6 +25,13 @@ from looptrap.detect.harness_text import is_harness_text, without_tagged
 from looptrap.detect.merged_turn import MIN_REPEATS, rounds_of
 from looptrap.detect.page_history import PageStep, may_have_pages, page_step
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
+from looptrap.detect.result_frame import (
+    MAX_RESULTS,
+    MIN_RESULTS,
+    ResultFrame,
+    learn_frame,
+    may_have_frame,
+)
 from looptrap.detect.round import MAX_ID_SLACK_BYTES, NUDGE_MARK, Reader, Round, cached_field
 from looptrap.detect.text_history import (
     TextStep,
@@ -165,6 +173,9 @@ class Trajectory:
                 return asked_repetition(without_tagged(message.text))
         return NOT_ASKED
 
+    _frame: ResultFrame | None = None
+    _is_frame_known = False
+
     restarts = 0
     """Runs in a row that began like this one and ended alike."""
     stale_segments = 0
@@ -191,12 +202,41 @@ class Trajectory:
 
     def latest(self, limit: int) -> list[Round]:
         """Return up to `limit` rounds, the latest first."""
+        if not self._is_frame_known:
+            self._is_frame_known = True
+            self._learn_frame()
+        return self._read(limit)[:limit]
+
+    def _read(self, limit: int) -> list[Round]:
         while len(self._rounds) < limit:
             found = next(self._unread, None)
             if found is None:
                 break
+            found.frame = self._frame
             self._rounds.append(found)
-        return self._rounds[:limit]
+        return self._rounds
+
+    def _learn_frame(self) -> None:
+        """Learn what the harness writes around results, if they look as if it did."""
+        ends: list[bytes] = []
+        for count in range(1, MIN_RESULTS + 1):
+            rounds = self._read(count)
+            if len(rounds) < count:
+                return
+            ends.append(rounds[-1].latest_result_ends)
+            if not may_have_frame(ends):
+                return
+        rounds = self._read(MAX_RESULTS)
+        self._frame = learn_frame(
+            [
+                (kind_of_call(call), result.text)
+                for round_ in rounds
+                for call, result in zip(round_.calls, round_.framed_results, strict=True)
+                if result is not None
+            ]
+        )
+        for round_ in rounds:
+            round_.frame = self._frame
 
     def latest_while(self, holds: Callable[[Round], bool], limit: int) -> list[Round]:
         """Return the latest rounds in a row for which something holds; read no more than needed."""
@@ -255,6 +295,7 @@ class RunTrajectory(Trajectory):
         if latest.segment and not latest.traits & Trait.NEWS:
             self.stale_segments = latest.stale_segments + 1
         self._unread = iter(())
+        self._is_frame_known = True
         begins = next((age for age, one in enumerate(self.all_rounds) if one.begins_segment), None)
         self._rounds = list(self.all_rounds[: None if begins is None else begins + 1])
 

@@ -140,6 +140,10 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
     """The tool's name, where the dialect repeats it."""
 
+    def with_text(self, text: str) -> ToolResult:
+        """Return the result with another text."""
+        return ToolResult(self.call_id, text, self.is_error, self.name)
+
 
 class Message(msgspec.Struct, frozen=True, gc=False):
     """One message: its flattened text, its tool calls and its results.

@@ -1,0 +1,177 @@
+"""Result frames: lines that a harness writes around every result, learned from the run itself.
+
+Under `[exit 0 · 0.53 s · job 4711]` two equal results look different. No list of harnesses is ever
+complete, but a line with the same words at the same end of every result, whatever was called, is
+the harness's. Figures in it that differ from result to result are noise. Those that come back,
+such as an exit status, are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+MAX_FRAME_LINES = 3
+"""Lines at either end of a result that may belong to a frame."""
+
+MAX_LINE_CHARS = 240
+"""Longer lines are content."""
+
+MIN_RESULTS, MAX_RESULTS = 5, 40
+"""Latest results of which a frame is learned: fewer may be alike by chance."""
+
+MIN_KINDS = 3
+"""Kinds of calls that must have the same frame: what one tool always says is its own."""
+
+MIN_SHARE = 0.8
+"""Share of the results, and of the kinds of calls, that have the frame: some outputs are cut."""
+
+MIN_DISTINCT_SHARE = 0.5
+"""Share of different values among those of a figure from which it is noise."""
+
+_FIGURE = re.compile(r"([\w.,:+-]*\d[\w.,:+-]*)")
+_RAW_FIGURE = re.compile(rb"[\w.,:+-]*\d[\w.,:+-]*")
+_ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{4}")
+_STRING_END = re.compile(rb'(?:[^"\\]|\\[^n])*')
+_ZERO = re.compile(r"[0.,]+")
+
+
+FramedResult = tuple[str, str]
+"""What kind of call it was, and its result."""
+
+
+class FrameLine(NamedTuple):
+    """A line of a frame: its words, and which of the figures between them are noise."""
+
+    words: tuple[str, ...]
+    is_noise: tuple[bool, ...]
+
+    def read(self, line: str) -> str | None:
+        """Return the line without noise, empty where nothing is left; None for another line."""
+        words, figures = _split(line)
+        if words != self.words:
+            return None
+        kept = [figure for figure, noise in zip(figures, self.is_noise, strict=True) if not noise]
+        if all(map(_ZERO.fullmatch, kept)):
+            return ""
+        shown = ("#" if noise else one for one, noise in zip(figures, self.is_noise, strict=True))
+        return "".join(part for pair in zip(words, (*shown, ""), strict=True) for part in pair)
+
+
+class ResultFrame(NamedTuple):
+    """The lines around the results of one run, from the outer ones inwards."""
+
+    first: tuple[FrameLine, ...]
+    last: tuple[FrameLine, ...]
+
+    def without_noise(self, text: str) -> str:
+        """Return a result without the noise of its frame."""
+        return _read_ends(_read_ends(text, self.first, is_last=False), self.last, is_last=True)
+
+
+def _read_ends(text: str, frame: Sequence[FrameLine], *, is_last: bool) -> str:
+    kept: list[str] = []
+    for known in frame:
+        rest, line = _cut_line(text, is_last=is_last)
+        read = known.read(line)
+        if read is None:
+            break
+        text = rest
+        if read:
+            kept.append(read)
+    if is_last:
+        return "\n".join([*([text] if text or not kept else []), *reversed(kept)])
+    return "\n".join([*kept, *([text] if text or not kept else [])])
+
+
+def _cut_line(text: str, *, is_last: bool) -> tuple[str, str]:
+    """Return the text without its last or its first line that is not blank, and that line."""
+    if is_last:
+        rest, _, line = text.rstrip().rpartition("\n")
+        return rest.rstrip(), line
+    line, _, rest = text.lstrip("\n").partition("\n")
+    return rest, line
+
+
+def _split(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words of a line, and the figures between them."""
+    parts = _FIGURE.split(line.strip())
+    return tuple(parts[::2]), tuple(parts[1::2])
+
+
+def learn_frame(results: Sequence[FramedResult]) -> ResultFrame | None:
+    """Return the frame of the results of a run, the latest first."""
+    first = tuple(_learn_lines(results, is_last=False))
+    last = tuple(_learn_lines(results, is_last=True))
+    if not any(any(line.is_noise) for line in (*first, *last)):
+        return None
+    return ResultFrame(first, last)
+
+
+def _learn_lines(results: Sequence[FramedResult], *, is_last: bool) -> Iterator[FrameLine]:
+    for _ in range(MAX_FRAME_LINES):
+        cut = [(kind, *_cut_line(text, is_last=is_last)) for kind, text in results]
+        if not cut or len(cut[0][2]) > MAX_LINE_CHARS:
+            return
+        words = _split(cut[0][2])[0]
+        found = [
+            (kind, rest, _split(line)[1]) for kind, rest, line in cut if _split(line)[0] == words
+        ]
+        if not any(words) or not _is_everywhere(results, [kind for kind, _, _ in found]):
+            return
+        columns = zip(*(figures for _, _, figures in found), strict=True)
+        least = MIN_DISTINCT_SHARE * len(found)
+        yield FrameLine(words, tuple(len(set(column)) >= least for column in columns))
+        results = [(kind, rest) for kind, rest, _ in found]
+
+
+def _is_everywhere(results: Sequence[FramedResult], found: Sequence[str]) -> bool:
+    """Return whether most results have a line, and those of most kinds of calls."""
+    kinds = set(found)
+    return len(found) >= max(MIN_SHARE * len(results), MIN_RESULTS) and len(kinds) >= max(
+        MIN_SHARE * len({kind for kind, _ in results}), MIN_KINDS
+    )
+
+
+def encoded_ends(text: str) -> bytes:
+    """Return both ends of a text as JSON would have them, for `may_have_frame`."""
+    if len(text) > 6 * MAX_LINE_CHARS:
+        text = text[: 4 * MAX_LINE_CHARS] + text[-2 * MAX_LINE_CHARS :]
+    return b'"%b"' % text.replace('"', '\\"').replace("\n", "\\n").encode("utf-8", "replace")
+
+
+def may_have_frame(messages: Sequence[bytes]) -> bool:
+    """Return whether encoded messages, the latest first, all end or begin alike: a cheap test."""
+    for shape in (_last_shape, _first_shape):
+        newest = shape(messages[0])
+        if newest and all(shape(message) == newest for message in islice(messages, 1, None)):
+            return True
+    return False
+
+
+def _last_shape(message: bytes) -> bytes:
+    """Return the last line of a message's text, figures aside; empty where it has none."""
+    end = len(message)
+    least = max(0, end - 2 * MAX_LINE_CHARS)
+    while (start := message.rfind(b"\\n", least, end)) >= 0:
+        found = _STRING_END.match(message, start + 2, end)
+        if found is not None and found[0].strip():
+            return _shape(found[0])
+        end = start
+    return b""
+
+
+def _first_shape(message: bytes) -> bytes:
+    """Return the first line of a message's text, figures aside; empty where it has no other."""
+    end = message.find(b"\\n", 0, 4 * MAX_LINE_CHARS)
+    start = message.rfind(b'"', 0, max(end, 0))
+    while start > 0 and message[start - 1 : start] == b"\\":
+        start = message.rfind(b'"', 0, start)
+    return _shape(message[start + 1 : end]) if end >= 0 else b""
+
+
+def _shape(line: bytes) -> bytes:
+    shape, figures = _RAW_FIGURE.subn(b"#", _ESCAPE.sub(b"?", line))
+    return shape.strip() if figures else b""
