@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 MAX_FRAME_LINES = 3
@@ -18,6 +17,9 @@ MAX_FRAME_LINES = 3
 
 MAX_LINE_CHARS = 240
 """Longer lines are content."""
+
+START_CHARS, END_CHARS = 4 * MAX_LINE_CHARS, 2 * MAX_LINE_CHARS
+"""Characters at either end of a message in which its first and its last line are searched."""
 
 MIN_RESULTS, MAX_RESULTS = 5, 40
 """Latest results of which a frame is learned: fewer may be alike by chance."""
@@ -137,24 +139,28 @@ def _is_everywhere(results: Sequence[FramedResult], found: Sequence[str]) -> boo
 
 def encoded_ends(text: str) -> bytes:
     """Return both ends of a text as JSON would have them, for `may_have_frame`."""
-    if len(text) > 6 * MAX_LINE_CHARS:
-        text = text[: 4 * MAX_LINE_CHARS] + text[-2 * MAX_LINE_CHARS :]
+    if len(text) > START_CHARS + END_CHARS:
+        text = text[:START_CHARS] + text[-END_CHARS:]
     return b'"%b"' % text.replace('"', '\\"').replace("\n", "\\n").encode("utf-8", "replace")
 
 
-def may_have_frame(messages: Sequence[bytes]) -> bool:
-    """Return whether encoded messages, the latest first, all end or begin alike: a cheap test."""
-    for shape in (_last_shape, _first_shape):
-        newest = shape(messages[0])
-        if newest and all(shape(message) == newest for message in islice(messages, 1, None)):
-            return True
-    return False
+def may_have_frame(messages: Iterator[bytes]) -> bool:
+    """Return whether the latest messages, encoded, all end or all begin alike: a cheap test."""
+    newest = next(messages, b"")
+    last, first = _last_shape(newest), _first_shape(newest)
+    count = 1
+    while (last or first) and count < MIN_RESULTS:
+        message = next(messages, b"")
+        last = last if last and _last_shape(message) == last else b""
+        first = first if first and _first_shape(message) == first else b""
+        count += 1
+    return bool(last or first)
 
 
 def _last_shape(message: bytes) -> bytes:
     """Return the last line of a message's text, figures aside; empty where it has none."""
     end = len(message)
-    least = max(0, end - 2 * MAX_LINE_CHARS)
+    least = max(0, end - END_CHARS)
     while (start := message.rfind(b"\\n", least, end)) >= 0:
         found = _STRING_END.match(message, start + 2, end)
         if found is not None and found[0].strip():
@@ -165,7 +171,7 @@ def _last_shape(message: bytes) -> bytes:
 
 def _first_shape(message: bytes) -> bytes:
     """Return the first line of a message's text, figures aside; empty where it has no other."""
-    end = message.find(b"\\n", 0, 4 * MAX_LINE_CHARS)
+    end = message.find(b"\\n", 0, START_CHARS)
     start = message.rfind(b'"', 0, max(end, 0))
     while start > 0 and message[start - 1 : start] == b"\\":
         start = message.rfind(b'"', 0, start)

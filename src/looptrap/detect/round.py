@@ -39,7 +39,7 @@ from looptrap.detect.failure import (
     is_test_report,
 )
 from looptrap.detect.harness_note import NOTE_MARKS, without_notes
-from looptrap.detect.result_frame import ResultFrame, encoded_ends
+from looptrap.detect.result_frame import END_CHARS, START_CHARS, ResultFrame, encoded_ends
 from looptrap.detect.similarity import (
     MAX_COMPARED_CHARS,
     brings_new_lines,
@@ -286,17 +286,13 @@ class Round:
     @cached_field
     def results(self) -> tuple[ToolResult | None, ...]:
         """In the order of the calls, with plain texts; None where there is no result."""
-        frame = self.frame
+        results, frame = self.framed_results(), self.frame
         if frame is None:
-            return self.framed_results
-        return tuple(
-            result and result.with_text(frame.without_noise(result.text))
-            for result in self.framed_results
-        )
+            return results
+        return tuple(one and one.with_text(frame.without_noise(one.text)) for one in results)
 
-    @cached_field
     def framed_results(self) -> tuple[ToolResult | None, ...]:
-        """The same, with what the harness of this run writes around each of them."""
+        """Return the same, with what the harness of this run writes around each of them."""
         calls, known = self.calls, self._known
         if len(calls) == len(self._tool_messages) == 1:  # as in most rounds
             message = known[0] if known else self._decoded(self._tool_messages[0])
@@ -320,7 +316,10 @@ class Round:
             return b""
         message = self._tool_messages[0]
         if isinstance(message, Raw):
-            return bytes(message)
+            view = memoryview(message)
+            if view.nbytes > START_CHARS + END_CHARS:
+                return bytes(view[:START_CHARS]) + bytes(view[-END_CHARS:])
+            return bytes(view)
         return encoded_ends(message.results[-1].text) if message.results else b""
 
     @property

@@ -27,7 +27,6 @@ from looptrap.detect.page_history import PageStep, may_have_pages, page_step
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.result_frame import (
     MAX_RESULTS,
-    MIN_RESULTS,
     ResultFrame,
     learn_frame,
     may_have_frame,
@@ -202,40 +201,39 @@ class Trajectory:
 
     def latest(self, limit: int) -> list[Round]:
         """Return up to `limit` rounds, the latest first."""
+        if len(self._rounds) < limit:
+            self._read(limit)
+        return self._rounds[:limit]
+
+    def _read(self, limit: int) -> None:
         if not self._is_frame_known:
             self._is_frame_known = True
-            self._learn_frame()
-        return self._read(limit)[:limit]
-
-    def _read(self, limit: int) -> list[Round]:
+            if may_have_frame(self._latest_ends()):
+                self._learn_frame()
         while len(self._rounds) < limit:
             found = next(self._unread, None)
             if found is None:
                 break
             found.frame = self._frame
             self._rounds.append(found)
-        return self._rounds
+
+    def _latest_ends(self) -> Iterator[bytes]:
+        for found in self._unread:
+            self._rounds.append(found)
+            yield found.latest_result_ends
 
     def _learn_frame(self) -> None:
-        """Learn what the harness writes around results, if they look as if it did."""
-        ends: list[bytes] = []
-        for count in range(1, MIN_RESULTS + 1):
-            rounds = self._read(count)
-            if len(rounds) < count:
-                return
-            ends.append(rounds[-1].latest_result_ends)
-            if not may_have_frame(ends):
-                return
-        rounds = self._read(MAX_RESULTS)
+        """Learn what the harness writes around the results of this run."""
+        self._read(MAX_RESULTS)
         self._frame = learn_frame(
             [
                 (kind_of_call(call), result.text)
-                for round_ in rounds
-                for call, result in zip(round_.calls, round_.framed_results, strict=True)
+                for round_ in self._rounds
+                for call, result in zip(round_.calls, round_.framed_results(), strict=True)
                 if result is not None
             ]
         )
-        for round_ in rounds:
+        for round_ in self._rounds:
             round_.frame = self._frame
 
     def latest_while(self, holds: Callable[[Round], bool], limit: int) -> list[Round]:
