@@ -22,8 +22,7 @@ from looptrap.gateway.capture import Capture
 from looptrap.gateway.handler import Gateway
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.jwt_claims import ClaimsReader
-from looptrap.gateway.key_store import FileKeyStore, KeyStore, SharedKeyStore
-from looptrap.gateway.keys import KeyRing
+from looptrap.gateway.keys import FileKeyStore, KeyRing
 from looptrap.gateway.logs import AccessLog, TracebackFilter, decision_log
 from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.shared_settings import (
@@ -32,6 +31,7 @@ from looptrap.gateway.shared_settings import (
     SharedSettings,
     key_cache_file,
 )
+from looptrap.gateway.shared_settings.shared_keys import KeyStore, SharedKeyStore
 from looptrap.gateway.state_file import StateFile, digest_secret, secret_from_env
 from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_file
 from looptrap.gateway.trace import Tracer
