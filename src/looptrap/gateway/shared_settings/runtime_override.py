@@ -1,20 +1,28 @@
-"""Projects, tools, rules and budgets: settings set at run time, by name, on top of the file's."""
+"""SharedSettings: all that was set at run time, on top of the file, and its effect."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from looptrap.config import Config
+from looptrap.config.kind import StorePlace
+from looptrap.config.load import with_on_loop
 from looptrap.errors import ConfigError, Problem
+from looptrap.gateway.keys import KeyRing
+from looptrap.gateway.shared_settings.kill_switch import KILL_SWITCH_KIND, RuntimeKillSwitches
 from looptrap.gateway.shared_settings.shared_entries import (
     ENTRY_ERRORS,
     SharedEntries,
     merge_by_rank,
 )
+from looptrap.gateway.shared_settings.shared_keys import SharedKeys
+from looptrap.gateway.state_file import StateFile
 from looptrap.policy.budget import BUDGET_LIMITS, Budget
 from looptrap.policy.policy import PROJECT, Project, change_rules
 from looptrap.policy.rule import RULE_CHANGE, TOOL, RuleChange, ToolRule
@@ -146,13 +154,6 @@ def _version(value: bytes) -> int:
 _merge_later_wins = merge_by_rank(_version)
 
 
-class ProjectOverrides(RuntimeOverrideSet[Project]):
-    """Settings of projects."""
-
-    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
-        super().__init__(PROJECT_KIND, entries, clock, _projects_by_name, _override_project)
-
-
 def _projects_by_name(config: Config) -> dict[str, Project]:
     return {project.name: project for project in config.projects}
 
@@ -173,13 +174,6 @@ def _override_project(config: Config, name: str, settings: Mapping[str, Any]) ->
     return project
 
 
-class ToolOverrides(RuntimeOverrideSet[ToolRule]):
-    """Thresholds of tools, in place of the file's."""
-
-    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
-        super().__init__(TOOL_KIND, entries, clock, lambda config: config.tools, _read_tool)
-
-
 def _read_tool(_config: Config, name: str, settings: Mapping[str, Any]) -> ToolRule:
     problems: list[Problem] = []
     TOOL_NAME.read(name, "name", problems)
@@ -187,13 +181,6 @@ def _read_tool(_config: Config, name: str, settings: Mapping[str, Any]) -> ToolR
     if problems:
         raise ConfigError(problems)
     return rule
-
-
-class RuleOverrides(RuntimeOverrideSet[RuleChange]):
-    """What is different in single rules, on top of the preset or policies and of the file."""
-
-    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
-        super().__init__(RULE_KIND, entries, clock, lambda _config: {}, _read_rule_change)
 
 
 def _read_rule_change(config: Config, name: str, settings: Mapping[str, Any]) -> RuleChange:
@@ -213,13 +200,6 @@ def _read_rule_change(config: Config, name: str, settings: Mapping[str, Any]) ->
     return change
 
 
-class BudgetOverrides(RuntimeOverrideSet[Budget]):
-    """Limits of budgets, in place of the file's."""
-
-    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
-        super().__init__(BUDGET_KIND, entries, clock, _budgets_by_name, _with_limits)
-
-
 def _budgets_by_name(config: Config) -> dict[str, Budget]:
     return {budget.name: budget for budget in config.budgets}
 
@@ -235,3 +215,70 @@ def _with_limits(config: Config, name: str, settings: Mapping[str, Any]) -> Budg
     if problems:
         raise ConfigError(problems)
     return replace(budgets[name], **limits)
+
+
+KINDS = (KILL_SWITCH_KIND, PROJECT_KIND, TOOL_KIND, RULE_KIND, BUDGET_KIND)
+"""Entries that change the configuration."""
+
+
+class SharedSettings:
+    """Kill switches, projects, tools, rules, budgets and keys."""
+
+    def __init__(
+        self,
+        entries: SharedEntries,
+        ring: KeyRing,
+        clock: Callable[[], float],
+        *,
+        cache_file: StateFile | None,
+    ) -> None:
+        """With a shared store, its keys are cached in a file."""
+        self.kill_switches = RuntimeKillSwitches(entries, clock)
+        self.projects = RuntimeOverrideSet(
+            PROJECT_KIND, entries, clock, _projects_by_name, _override_project
+        )
+        self.tools = RuntimeOverrideSet(
+            TOOL_KIND, entries, clock, lambda config: config.tools, _read_tool
+        )
+        self.rules = RuntimeOverrideSet(
+            RULE_KIND, entries, clock, lambda _config: {}, _read_rule_change
+        )
+        self.budgets = RuntimeOverrideSet(
+            BUDGET_KIND, entries, clock, _budgets_by_name, _with_limits
+        )
+        self._entries = entries
+        self._keys = SharedKeys(entries, ring, cache_file) if cache_file is not None else None
+        self._applied = self._of_runtime()
+
+    def over(self, config: Config) -> Config:
+        """Return a configuration with what was set at run time on top of it."""
+        policies = config.policies
+        for name, change in self.rules.over(config).items():
+            policies = change_rules(policies, name, change, "", [])
+        config = replace(config, policies=policies)
+        switches = [one.switch for one in self.kill_switches.in_force()]
+        changed = replace(
+            config,
+            kill_switches=(*config.kill_switches, *switches),
+            projects=tuple(self.projects.over(config).values()),
+            tools=self.tools.over(config),
+            budgets=tuple(self.budgets.over(config).values()),
+        )
+        return with_on_loop(changed)
+
+    def follow(self) -> bool:
+        """Apply a change of the keys; return whether `over` returns something else now."""
+        save = self._keys.follow() if self._keys is not None else None
+        if save is not None:
+            asyncio.get_running_loop().run_in_executor(None, save)
+        before, self._applied = self._applied, self._of_runtime()
+        return before != self._applied
+
+    def _of_runtime(self) -> list[dict[str, bytes]]:
+        return [self._entries.of(kind) for kind in KINDS]
+
+
+def key_cache_file(config: Config) -> StateFile:
+    """Return the file that caches the keys of a store: beside the state file, one per store."""
+    url = StorePlace().plain(config.store).encode()
+    return StateFile(f"{config.gateway.state}.{blake2b(url, digest_size=4).hexdigest()}")
