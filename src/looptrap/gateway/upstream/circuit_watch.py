@@ -14,9 +14,8 @@ from math import ceil
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream.failover_plan import CHAINED_DIALECTS
-from looptrap.gateway.upstream.provider_health import refused_key
 from looptrap.gateway.upstream.routed_request import source_of
-from looptrap.gateway.upstream.upstream_state import UpstreamState
+from looptrap.gateway.upstream.upstream_state import UpstreamState, refused_key
 from looptrap.retry.breaker import CircuitChange, CircuitPermits
 from looptrap.retry.classify import classify, classify_answer
 from looptrap.retry.failure import Failure

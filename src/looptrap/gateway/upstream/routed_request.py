@@ -14,8 +14,7 @@ from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream.attempt import NO_RETRY_FIELD, UpstreamAttempt
 from looptrap.gateway.upstream.failover_plan import Candidate, FailoverPlan, SkippedTargets
 from looptrap.gateway.upstream.outbound_request import OutboundRequest, RequestBuilder
-from looptrap.gateway.upstream.provider_health import refused_key
-from looptrap.gateway.upstream.upstream_state import UpstreamState
+from looptrap.gateway.upstream.upstream_state import UpstreamState, refused_key
 from looptrap.retry.breaker import CircuitPermits, Source
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import Chain
