@@ -29,8 +29,8 @@ from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.request_context import InboundHeaderReader, RequestContexts
 from looptrap.gateway.state_file import StateFile
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
+from looptrap.wire.request import HeadReader
 from looptrap.wire.server import Server
 from looptrap.wire.server_connection import ServerConnection
 

@@ -16,8 +16,7 @@ from looptrap.gateway.request_context import OWN_HEADER_PREFIX, RequestContext
 from looptrap.gateway.settler import Settler
 from looptrap.gateway.trace import CLIENT_CLOSED_STATUS, TraceSpan
 from looptrap.policy.header import headers_of
-from looptrap.wire.exchange import Exchange
-from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
+from looptrap.wire.exchange import Exchange, UpstreamError, UpstreamExchange
 
 Field = tuple[bytes, bytes]
 

@@ -1,16 +1,17 @@
-"""Exchange: one request and its one answer."""
+"""Exchange: one request of a client and its one answer; UpstreamExchange: one to a provider."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
 from looptrap.wire.header_fields import Field, encode_head
 
 if TYPE_CHECKING:
-    from looptrap.wire.head import Head
-    from looptrap.wire.refusal import RequestRefused
+    from looptrap.wire.pool import Pool
+    from looptrap.wire.request import Head, RequestRefused
     from looptrap.wire.server_connection import ServerConnection
+    from looptrap.wire.upstream_connection import UpstreamConnection
 
 _CLOSE = (b"Connection: close",)
 _KEEP_ALIVE = (b"Connection: keep-alive",)
@@ -250,3 +251,89 @@ class Exchange(Generic[StateT]):
         if self.keep_alive:
             return () if self.head.version == "1.1" else _KEEP_ALIVE
         return _CLOSE
+
+
+UpstreamErrorKind = Literal[
+    "connect", "connect_timeout", "tls", "first_byte_timeout", "idle_timeout", "reset", "protocol",
+    "busy",
+]  # fmt: skip
+
+
+class UpstreamError(Exception):
+    """No complete answer arrived; `started`: its head had been delivered."""
+
+    def __init__(self, kind: UpstreamErrorKind, message: str, *, started: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.started = started
+
+
+class AnswerSink(Protocol):
+    """Receives one answer, synchronously on the loop, and never from inside `Pool.send`."""
+
+    def on_head(
+        self,
+        status: int,
+        reason: bytes,
+        headers: list[tuple[bytes, bytes]],
+        length: int | None,
+        has_body: bool,
+    ) -> None:
+        """Handle the final head; `has_body` is false where HTTP forbids a body.
+
+        `headers` are end-to-end ones only, without Content-Length.
+        """
+
+    def on_data(self, chunk: bytes) -> None:
+        """Handle body bytes without their transfer framing."""
+
+    def flush(self) -> None:
+        """Pass on what one segment contained; not called for the last segment."""
+
+    def on_end(self) -> None:
+        """Handle the end of a complete answer."""
+
+    def on_error(self, error: UpstreamError) -> None:
+        """Handle an answer that will not be complete."""
+
+
+class UpstreamExchange:
+    """The handle of one sent request: cancel it, pause its answer."""
+
+    __slots__ = (
+        "body", "connection", "deadline", "head", "is_head", "is_over", "paused", "pool", "sink",
+    )  # fmt: skip
+
+    deadline: float
+    """Set and used only while it has no connection: queued, or being connected."""
+
+    def __init__(
+        self, pool: Pool, head: bytes, body: bytes, sink: AnswerSink, is_head: bool
+    ) -> None:
+        self.pool = pool
+        self.head = head
+        self.body = body
+        self.sink = sink
+        self.is_head = is_head
+        self.connection: UpstreamConnection | None = None
+        self.is_over = False
+        self.paused = False
+
+    def cancel(self) -> None:
+        """End the request and its connection at once; the sink is not called any more."""
+        if not self.is_over:
+            self.pool.cancel(self)
+
+    def pause(self) -> None:
+        """Stop reading the answer; bytes already read may still be delivered."""
+        if not self.is_over:
+            self.paused = True
+            if self.connection is not None:
+                self.connection.pause()
+
+    def resume(self) -> None:
+        """Continue to read the answer."""
+        if self.paused and not self.is_over:
+            self.paused = False
+            if self.connection is not None:
+                self.connection.resume()

@@ -12,9 +12,14 @@ from ssl import SSLContext
 from typing import Any, cast
 
 from looptrap.wire.exchange import Exchange, Handler
-from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.refusal import RefusalBuilder, RequestRefused, json_refusal, overloaded
+from looptrap.wire.request import (
+    HeadReader,
+    RefusalBuilder,
+    RequestRefused,
+    json_refusal,
+    overloaded,
+)
 from looptrap.wire.server_connection import ServerConnection
 from looptrap.wire.write_queue import WriteQueue
 

@@ -11,7 +11,7 @@ from looptrap.dialect.stream import Framing, WholeFraming, framing_of
 from looptrap.gateway.relay import Relay
 from looptrap.retry.classify import classify, classify_answer, classify_event
 from looptrap.retry.failure import Failure
-from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
+from looptrap.wire.exchange import UpstreamError, UpstreamExchange
 
 if TYPE_CHECKING:
     from looptrap.gateway.upstream.routed_request import RoutedRequest

@@ -19,7 +19,7 @@ from looptrap.gateway.upstream.upstream_state import UpstreamState, refused_key
 from looptrap.retry.breaker import CircuitChange, CircuitPermits
 from looptrap.retry.classify import classify, classify_answer
 from looptrap.retry.failure import Failure
-from looptrap.wire.upstream_exchange import UpstreamError
+from looptrap.wire.exchange import UpstreamError
 
 HeaderFields = list[tuple[bytes, bytes]]
 

@@ -19,8 +19,8 @@ from looptrap.retry.breaker import CircuitPermits, Source
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import Chain
 from looptrap.retry.schedule import FinalFailure, RetrySchedule, ScheduleStep, Try, Wait
+from looptrap.wire.exchange import UpstreamError
 from looptrap.wire.pool import Pools
-from looptrap.wire.upstream_exchange import UpstreamError
 
 PEEK_TIMEOUT_S = 1.0
 """Seconds that the opening of a stream is held for what follows it."""
