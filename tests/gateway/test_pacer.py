@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from looptrap.gateway.pacer import FREE_WORK_S, MAX_WAITING_REQUESTS, REST_RATIO, Pacer
+from looptrap.gateway.slow_body import FREE_WORK_S, MAX_WAITING_REQUESTS, REST_RATIO, Pacer
 
 
 class Clock:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.gateway.unpacker import (
+from looptrap.gateway.slow_body import (
     MAX_GZIP_MEMBERS,
     MAX_INLINE_BYTES,
     MAX_INLINE_PACKED_BYTES,

@@ -1,4 +1,4 @@
-"""App: makes a running gateway of a configuration."""
+"""App: makes a running gateway of a configuration; Runtime: what its requests need of it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,26 @@ from resource import RUSAGE_SELF, getrusage
 
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY, Address
-from looptrap.engine import Counters
+from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Usage
+from looptrap.engine import Counters, PolicyEngine
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.auth import check_exposure, is_loopback
+from looptrap.gateway.auth import (
+    Authenticator,
+    check_exposure,
+    check_token,
+    is_loopback,
+    projects_by_key,
+    token_from_env,
+)
+from looptrap.gateway.browser import Browsers
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.handler import Gateway
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.jwt_claims import ClaimsReader
 from looptrap.gateway.keys import FileKeyStore, KeyRing
 from looptrap.gateway.logs import AccessLog, TracebackFilter, decision_log
-from looptrap.gateway.runtime import Runtime
+from looptrap.gateway.request_context import InboundHeaderReader, RequestContexts
+from looptrap.gateway.router import build_router
 from looptrap.gateway.shared_settings import (
     EntryStore,
     SharedEntries,
@@ -37,6 +47,8 @@ from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_
 from looptrap.gateway.trace import Tracer
 from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import IncidentRecorder, SightingLog
+from looptrap.money.estimate import is_charged
+from looptrap.money.price import Prices
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
 from looptrap.wire.pool import Pools
@@ -46,6 +58,62 @@ KEYS_POLL_INTERVAL_S = 1.0
 """Seconds between two reads of the state file."""
 
 log = logging.getLogger("looptrap")
+
+
+class Runtime:
+    """All that requests need of the configuration; a reload makes another."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        env: Mapping[str, str],
+        secret: bytes,
+        ring: KeyRing,
+        tally: Counters,
+        claims: ClaimsReader,
+        clock: Callable[[], float],
+    ) -> None:
+        gateway = config.gateway
+        self.config = config
+        self.prices = Prices(config.prices, config.price_fallback)
+        self.engine = PolicyEngine(
+            config.policies,
+            projects=config.projects,
+            kill_switches=config.kill_switches,
+            tools=config.tools,
+            budgets=config.budgets,
+            prices=self.prices,
+            secret=secret,
+            tally=tally,
+        )
+        self.routes = build_router(config, env)
+        self.authenticator = Authenticator(
+            ring,
+            secret=secret,
+            projects=projects_by_key(config.projects),
+            carriers=self.routes.carriers,
+        )
+        self.inbound = InboundHeaderReader(
+            config.session_headers, relay_compressed=gateway.relay_compressed
+        )
+        browsers = Browsers(gateway.allowed_origins, gateway.listen.host)
+        self.contexts = RequestContexts(self.authenticator, self.inbound, claims, clock, browsers)
+        self.block_status = config.block_status
+        self.max_decoded = gateway.server_limits.max_body
+        self.max_unpacked = gateway.max_unpacked
+        self.refuses_unreadable = gateway.unreadable == "refuse"
+        self.decision_status = gateway.decision_status
+        token = token_from_env(gateway.decision_token_env, "gateway.decision_token_env", env)
+        check_token("gateway.decision_token_env", token, gateway.listen.host)
+        self.decision_token = token.encode()
+        self._clock = clock
+
+    def input_cost(self, call: Call) -> int | None:
+        """Return the estimated cost of a call's input, in nano-dollars."""
+        price = self.prices.of(call.model, "", self._clock())
+        tokens = len(call.request.body) // BYTES_PER_TOKEN
+        return price.cost(Usage(tokens)) if price is not None and is_charged(call) else None
 
 
 class App:

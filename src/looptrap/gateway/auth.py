@@ -16,8 +16,7 @@ from looptrap.gateway.keys import PREFIX, KeyRing
 from looptrap.gateway.provider import IN_QUERY, ORDER, Carriers, carriers_of, credential_in
 from looptrap.policy.policy import Project
 from looptrap.schema.wording import quoted
-
-Field = tuple[bytes, bytes]
+from looptrap.wire.header_fields import Field
 
 KEY_HEADER = b"x-looptrap-key"
 """Carries a gateway key beside the caller's own provider credential."""
@@ -264,6 +263,16 @@ def check_exposure(listen_host: str, *, has_keys: bool, allow_anonymous: bool) -
         " --allow-anonymous"
     )
     raise ConfigError([Problem("gateway.listen", message)])
+
+
+def token_from_env(variable: str | None, place: str, env: Mapping[str, str]) -> str:
+    """Return the token in a variable, empty where none is named; a named one must be set."""
+    if variable is None:
+        return ""
+    token = env.get(variable, "")
+    if not token:
+        raise ConfigError([Problem(place, f"the variable {variable} is not set, or empty")])
+    return token
 
 
 def check_token(place: str, token: str, host: str) -> None:

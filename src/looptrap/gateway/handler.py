@@ -6,32 +6,33 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from looptrap.dialect.answer import Answer, Headers, failure
 from looptrap.dialect.model import Call, Request
 from looptrap.dialect.registry import dialect_of, is_unreadable, read_at_once, read_odd
 from looptrap.dialect.splice import has_repeated_key
 from looptrap.engine import RequestIds, Transaction
-from looptrap.gateway.agent_name import AgentNames
 from looptrap.gateway.auth import Denial
 from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
-from looptrap.gateway.decision import decision_answer, read_decision_request, unreadable
+from looptrap.gateway.decision import decision_answer, denial_answer, read_decision_request
 from looptrap.gateway.judge import Judge
-from looptrap.gateway.pacer import Pacer
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.request_context import RequestContext
 from looptrap.gateway.router import Forwarder
-from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.settler import OnSettled, Settler
+from looptrap.gateway.slow_body import Pacer, Unpacked, Unpacker
 from looptrap.gateway.trace import Tracer
-from looptrap.gateway.unpacker import Unpacked, Unpacker
 from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import IncidentRecorder
 from looptrap.money.meters import full_settlements_of
 from looptrap.policy.verdict import ALLOWED
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.pool import Pools
+
+if TYPE_CHECKING:
+    from looptrap.gateway.app import Runtime
 
 MAX_DELAYED_CALLS = 256
 """Throttled calls that are delayed at the same time; one more is refused."""
@@ -80,11 +81,9 @@ class Gateway:
         self.judge = judge
         self.clock = clock
         self._forwarder = Forwarder(pools, attempts)
-        self._agents = AgentNames()
         self._settler = Settler(
             judge,
             clock,
-            self._agents,
             on_settled=on_settled,
             recorder=recorder,
             tracer=tracer,
@@ -225,7 +224,7 @@ class Gateway:
     def _refuse_unread(self, relay: Relay, call: Call, denied: Denial) -> None:
         exchange = relay.exchange
         if relay.context.asks_for_decision:
-            answer = unreadable(call, self.runtime, denied, self._id_of(relay))
+            answer = denial_answer(self.runtime, call.dialect, denied, self._id_of(relay))
             exchange.answer(answer.status, answer.headers, answer.body)
         else:
             self._deny(exchange, relay.context, denied)
@@ -280,8 +279,8 @@ class Gateway:
 
     def _settle_unsent(self, relay: Relay, transaction: Transaction) -> None:
         """Settle a call that is judged, and not sent by this gateway."""
-        agent = self._agents.of(transaction.call, relay.context, relay.exchange.connection)
-        self._settler.settle(transaction, agent=agent, is_logged=False)
+        connection = relay.exchange.connection
+        self._settler.settle(transaction, relay.context, connection, is_logged=False)
 
     # Acting
 

@@ -30,7 +30,7 @@ from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pools
 
 if TYPE_CHECKING:
-    from looptrap.gateway.runtime import Runtime
+    from looptrap.gateway.app import Runtime
 
 
 class Route:

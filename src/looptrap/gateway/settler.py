@@ -10,9 +10,11 @@ from looptrap.engine import Ticket, Transaction
 from looptrap.gateway.agent_name import AgentNames
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.judge import Judge
+from looptrap.gateway.request_context import RequestContext
 from looptrap.gateway.trace import Tracer, TraceSpan
 from looptrap.incident.recorder import IncidentRecorder
 from looptrap.policy.verdict import ALLOWED
+from looptrap.wire.server_connection import ServerConnection
 
 OnSettled = Callable[[Transaction, Outcome], None]
 
@@ -24,7 +26,6 @@ class Settler:
         self,
         judge: Judge,
         clock: Callable[[], float],
-        agents: AgentNames,
         *,
         on_settled: OnSettled | None = None,
         recorder: IncidentRecorder | None = None,
@@ -32,7 +33,7 @@ class Settler:
         capture: Capture | None = None,
     ) -> None:
         self._judge = judge
-        self.agents = agents
+        self._agents = AgentNames()
         self._capture = capture
         self._on_settled = on_settled
         self._recorder = recorder
@@ -47,20 +48,21 @@ class Settler:
     def settle(
         self,
         transaction: Transaction,
+        context: RequestContext,
+        connection: ServerConnection,
         outcome: Outcome | None = None,
         first_byte: float | None = None,
         span: TraceSpan | None = None,
         *,
         now: float | None = None,
-        agent: str = "",
         is_logged: bool = True,
     ) -> None:
         """Record the outcome of a call; None when it was not sent to a provider.
 
-        `agent` is the name of the one that sent it; empty where it is not recognised. The access
-        log has no line for a call that another proxy sends.
+        The access log has no line for a call that another proxy sends.
         """
-        ticket, provider = transaction.ticket, transaction.provider
+        call, ticket, provider = transaction.call, transaction.ticket, transaction.provider
+        agent = self._agents.of(call, context, connection)
         if now is None:
             now = self.clock()
         if ticket.streaks:
@@ -78,7 +80,7 @@ class Settler:
         transaction.engine.note_answer(ticket, now)
         transaction.engine.settle(ticket, outcome, provider, first_byte)
         if ticket.verdict is not ALLOWED:
-            agent = agent_of(transaction.call).name or agent  # as the verdict is counted
+            agent = agent_of(call).name or agent  # as the verdict is counted
         transaction.engine.tally.agent_requests[agent] += 1
         if is_logged and self._on_settled is not None:
             self._on_settled(transaction, outcome or Outcome(transaction.status))

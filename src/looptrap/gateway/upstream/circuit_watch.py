@@ -20,8 +20,7 @@ from looptrap.retry.breaker import CircuitChange, CircuitPermits
 from looptrap.retry.classify import classify, classify_answer
 from looptrap.retry.failure import Failure
 from looptrap.wire.exchange import UpstreamError
-
-HeaderFields = list[tuple[bytes, bytes]]
+from looptrap.wire.header_fields import Field
 
 
 class CircuitWatch:
@@ -49,7 +48,7 @@ class CircuitWatch:
         else:
             send()
 
-    def on_head(self, relay: Relay, status: int, headers: HeaderFields) -> None:
+    def on_head(self, relay: Relay, status: int, headers: list[Field]) -> None:
         """Take the head of an answer that is an error, or that is a watched provider's."""
         provider, failure, reason = relay.provider, None, ""
         has_operator_key = relay.context.identity.uses_operator_key
