@@ -42,7 +42,7 @@ from looptrap.gateway.shared_settings import (
     key_cache_file,
 )
 from looptrap.gateway.shared_settings.shared_keys import KeyStore, SharedKeyStore
-from looptrap.gateway.state_file import StateFile, digest_secret, secret_from_env
+from looptrap.gateway.state_file import StateFile, secret_from_env
 from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_file
 from looptrap.gateway.trace import Tracer
 from looptrap.gateway.upstream import UpstreamState
@@ -100,10 +100,6 @@ class Runtime:
         browsers = Browsers(gateway.allowed_origins, gateway.listen.host)
         self.contexts = RequestContexts(self.authenticator, self.inbound, claims, clock, browsers)
         self.block_status = config.block_status
-        self.max_decoded = gateway.server_limits.max_body
-        self.max_unpacked = gateway.max_unpacked
-        self.refuses_unreadable = gateway.unreadable == "refuse"
-        self.decision_status = gateway.decision_status
         token = token_from_env(gateway.decision_token_env, "gateway.decision_token_env", env)
         check_token("gateway.decision_token_env", token, gateway.listen.host)
         self.decision_token = token.encode()
@@ -141,12 +137,16 @@ class App:
         self._state = StateFile(gateway.state)
         self._shared_store = shared = self._open_shared_store()
         self.store = shared or MemoryStore(config.max_fingerprints)
-        self._secret = self._first_secret()
+        fixed_secret = secret_from_env(env)
+        if shared is None:
+            self._secret = fixed_secret or self._state.secret()
+        else:  # it may replace ours
+            self._secret = fixed_secret or secrets.token_bytes(32)
         self.ring = KeyRing(self._state, clock)
         self._keys_are_shared = shared is not None and not has_embedded_store
         self._entries = SharedEntries(
             shared,
-            secret=self._secret if secret_from_env(env) is None else None,
+            secret=self._secret if fixed_secret is None else None,
             on_secret=self._adopt_secret,
             on_change=self._on_shared_change,
         )
@@ -290,12 +290,6 @@ class App:
             max_fingerprints=config.max_fingerprints,
             clock=self._clock,
         )
-
-    def _first_secret(self) -> bytes:
-        """Return the secret to begin with; a shared store may replace it."""
-        if self._shared_store is not None:
-            return secret_from_env(self._env) or secrets.token_bytes(32)
-        return digest_secret(self._state, self._env)
 
     @property
     def secret(self) -> bytes:

@@ -94,7 +94,6 @@ class Authenticator:
         *,
         secret: bytes,
         projects: Mapping[str, str] | None = None,
-        require_keys: bool = False,
         carriers: Callable[[bytes], Carriers] = carriers_of,
     ) -> None:
         """`projects` maps names of keys to projects, in place of the keys' own.
@@ -104,7 +103,6 @@ class Authenticator:
         self._ring = ring
         self._secret = secret
         self._projects = dict(projects or {})
-        self._require_keys = require_keys
         self._carriers = carriers
         self._generation = ring.generation
         self._cached: dict[_IdentityKey, Identity] = {}
@@ -135,7 +133,7 @@ class Authenticator:
         identity = self._by_key(presented)
         if isinstance(identity, Denial):
             return identity
-        if identity is None and (self._require_keys or self._ring.has_keys):
+        if identity is None and self._ring.has_keys:
             return KEY_MISSING
         if identity is None and carriers is not None:
             identity = self._by_credential(carriers, presented)
@@ -302,11 +300,10 @@ def _keys_in(query: bytes) -> Iterator[bytes]:
             yield unquote_to_bytes(value.replace(b"+", b" "))
 
 
-def _find_query_keys(target: bytes) -> tuple[Field, ...]:
-    return tuple([(IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])])
-
-
-_query_keys = BoundedCache(_find_query_keys, max_key_bytes=_MAX_CACHED_BYTES)
+_query_keys: BoundedCache[tuple[Field, ...]] = BoundedCache(
+    lambda target: tuple([(IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])]),
+    max_key_bytes=_MAX_CACHED_BYTES,
+)
 """The keys in the query of a target: most requests have the same few."""
 
 

@@ -115,4 +115,4 @@ def _with_proxy_status(answer: Answer, runtime: Runtime) -> Answer:
     """
     status = answer.status if answer.status >= 400 else 403
     headers = [*answer.headers, (b"X-Looptrap-Status", b"%d" % status)]
-    return Answer(runtime.decision_status or status, headers, answer.body)
+    return Answer(runtime.config.gateway.decision_status or status, headers, answer.body)

@@ -187,8 +187,9 @@ class Gateway:
         elif self._unpacker.is_full:
             self._overload(relay, "Too many packed bodies wait to be unpacked.")
         else:
+            limit = self.runtime.config.gateway.server_limits.max_body
             then = partial(self._on_unpacked, relay)
-            self._unpacker.unpack_later(body, encoding, self.runtime.max_decoded, then)
+            self._unpacker.unpack_later(body, encoding, limit, then)
 
     def _on_unpacked(self, relay: Relay, plain: bytes) -> None:
         """Continue with a body that the thread has unpacked, if its client still waits."""
@@ -200,7 +201,7 @@ class Gateway:
         if plain is relay.exchange.body:
             self._read(relay, plain)
             return
-        unpacked = self._unpacker.hold(plain, self.runtime.max_unpacked)
+        unpacked = self._unpacker.hold(plain, self.runtime.config.gateway.max_unpacked)
         if unpacked is None:
             self._overload(relay, "The gateway holds too many unpacked bodies already.")
         else:
@@ -209,7 +210,7 @@ class Gateway:
     def _read_odd(self, relay: Relay, request: Request) -> None:
         """Read a body that takes long to read, or cannot be read, and judge it."""
         call = read_odd(request)
-        if self.runtime.refuses_unreadable and is_unreadable(call):
+        if self.runtime.config.gateway.unreadable == "refuse" and is_unreadable(call):
             self._refuse_unread(relay, call, UNREADABLE)
         else:
             self._judge(relay, call)

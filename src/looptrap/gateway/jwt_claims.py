@@ -54,7 +54,8 @@ def read_payload(
             return "malformed"
         if issuer is not None and said.get("iss") != issuer:
             return "issuer"
-        if audience is not None and not _is_meant_for(said.get("aud"), audience):
+        named = said.get("aud")
+        if audience not in (None, named) and not (isinstance(named, list) and audience in named):
             return "audience"
         since, until = _timestamp(said, "nbf", -float("inf")), _timestamp(said, "exp", float("inf"))
     except (ValueError, TypeError, OverflowError, RecursionError):
@@ -97,10 +98,6 @@ def _text(value: object) -> str:
     # Half of a surrogate pair cannot be encoded.
     has_surrogates = not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text)
     return text if len(text) <= MAX_CLAIM_CHARS and not has_surrogates else ""
-
-
-def _is_meant_for(said: object, audience: str) -> bool:
-    return audience in said if isinstance(said, list) else said == audience
 
 
 def _timestamp(said: Mapping[str, Any], name: str, default: float) -> float:

@@ -86,7 +86,7 @@ class CircuitWatch:
         now = upstreams.clock()
         permit = self._probes.pop(relay, None)
         if permit is None:
-            is_late = relay.sent_at < upstreams.changed_at(provider.circuit)
+            is_late = relay.sent_at < upstreams.changed_at.get(provider.circuit, 0.0)
             if is_late or not _has_circuit(relay, provider):
                 return
             permit = upstreams.breakers.late_permit(provider.circuit, now, source_of(relay))

@@ -194,7 +194,8 @@ class RoutedRequest:
         candidate = self._candidate
         if candidate is None:
             return
-        status = int(failure.reason.removeprefix("http_")) if _has_status(failure) else 0
+        _, mark, digits = failure.reason.partition("http_")
+        status = int(digits) if mark else 0
         reason, is_of_key = "", False
         if failure.trips == "provider":
             reason = f"status {status}" if status else failure.message or failure.reason
@@ -303,10 +304,6 @@ class RoutedRequest:
 
 def _attempts_field(attempts: int) -> tuple[bytes, bytes]:
     return (b"X-Looptrap-Attempts", b"%d" % attempts)
-
-
-def _has_status(failure: Failure) -> bool:
-    return failure.reason.startswith("http_")
 
 
 def source_of(relay: Relay) -> Source:

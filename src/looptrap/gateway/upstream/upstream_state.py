@@ -171,7 +171,6 @@ class UpstreamState:
         store: RedisStore | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
-        chance: Callable[[], float] = random.random,
     ) -> None:
         self.attempts: Counter[str] = Counter()
         """Requests sent to each provider on routes with a plan …"""
@@ -184,15 +183,16 @@ class UpstreamState:
         self.is_stopping = False
         """Whether no request waits any more: the gateway is about to stop."""
         self.clock = clock
-        self.chance = chance
+        self.chance: Callable[[], float] = random.random
         self.sharing = CircuitSharing(store, self._learn) if store is not None else None
         self.health = ProviderHealth(wall_clock)
         self.watched: set[str] = set()
         """Circuits of providers whose latest call failed, or that are not closed."""
+        self.changed_at: dict[str, float] = {}
+        """When the circuits of providers changed, in seconds since 1970."""
         self._alert = alert
         self._wall_clock = wall_clock
         self._unclosed: set[CircuitKey] = set()
-        self._changed: dict[str, float] = {}
 
     def start(self) -> None:
         """Begin to learn of circuits that other instances open."""
@@ -243,10 +243,6 @@ class UpstreamState:
         if works and self.breakers.is_quiet(CircuitKey(provider.circuit), self.clock()):
             self.watched.discard(provider.circuit)
 
-    def changed_at(self, circuit: str) -> float:
-        """Return when a provider's circuit changed, in seconds since 1970; 0 if it never did."""
-        return self._changed.get(circuit, 0.0)
-
     # Circuits
 
     def claim(self, permit: CircuitPermits, then: Callable[[bool], None]) -> None:
@@ -296,7 +292,7 @@ class UpstreamState:
         """Remember a circuit until it is closed; there are at most half as many breakers."""
         self._unclosed.add(key)
         if key.credential is None:
-            self._changed[key.provider] = self._wall_clock()
+            self.changed_at[key.provider] = self._wall_clock()
             self.watched.add(key.provider)
         if len(self._unclosed) > MAX_TRACKED_CIRCUITS:
             self._unclosed = {key for key, _ in self.states()}
