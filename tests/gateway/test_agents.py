@@ -301,7 +301,7 @@ async def test_a_call_that_another_proxy_sends_is_counted(serve):
 
 
 def test_remembered_agents_are_bounded():
-    names, connection = AgentNames(), ServerConnection(Server(Scripted()), secure=False)
+    names, connection = AgentNames(), ServerConnection(Server(Scripted()))
     head, _ = HeadReader(ServerLimits()).read(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x")
     context = RequestContexts(
         Authenticator(KeyRing(), secret=bytes(32)),

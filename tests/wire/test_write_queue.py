@@ -20,7 +20,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 def connect(server):
-    connection, transport = ServerConnection(server, secure=False), FakeTransport()
+    connection, transport = ServerConnection(server), FakeTransport()
     connection.connection_made(transport)
     return connection, transport
 

@@ -137,16 +137,17 @@ class App:
         self._state = StateFile(gateway.state)
         self._shared_store = shared = self._open_shared_store()
         self.store = shared or MemoryStore(config.max_fingerprints)
+        # The key of the digests that are made now.
         fixed_secret = secret_from_env(env)
         if shared is None:
-            self._secret = fixed_secret or self._state.secret()
+            self.secret = fixed_secret or self._state.secret()
         else:  # it may replace ours
-            self._secret = fixed_secret or secrets.token_bytes(32)
+            self.secret = fixed_secret or secrets.token_bytes(32)
         self.ring = KeyRing(self._state, clock)
         self._keys_are_shared = shared is not None and not has_embedded_store
         self._entries = SharedEntries(
             shared,
-            secret=self._secret if fixed_secret is None else None,
+            secret=self.secret if fixed_secret is None else None,
             on_secret=self._adopt_secret,
             on_change=self._on_shared_change,
         )
@@ -169,7 +170,7 @@ class App:
         self.recorder = IncidentRecorder(
             config,
             env,
-            secret=self._secret,
+            secret=self.secret,
             store=shared,
             log=sighting_log,
             estimate=lambda call: self.gateway.runtime.input_cost(call),
@@ -275,7 +276,7 @@ class App:
             claims=claims or self.claims,
             clock=self._clock,
             env=self._env,
-            secret=self._secret,
+            secret=self.secret,
             ring=self.ring,
             tally=self.tally,
         )
@@ -290,11 +291,6 @@ class App:
             max_fingerprints=config.max_fingerprints,
             clock=self._clock,
         )
-
-    @property
-    def secret(self) -> bytes:
-        """The key of the digests that are made now."""
-        return self._secret
 
     @property
     def ignored(self) -> int:
@@ -317,7 +313,7 @@ class App:
             self.gateway.runtime = self._runtime(self.config)
 
     def _adopt_secret(self, secret: bytes) -> None:
-        self._secret = secret
+        self.secret = secret
         self.gateway.runtime = self._runtime(self.config)
         self.recorder.rekey(secret)
         if self.capture is not None:
@@ -331,7 +327,7 @@ class App:
             form,
             settings.capture_dir,
             limit=settings.capture_limit,
-            secret=self._secret,
+            secret=self.secret,
             clock=self._clock,
         )
 

@@ -92,16 +92,6 @@ class Exchange(Generic[StateT]):
         """Whether the client still waits for this answer or the rest of it."""
         return self.connection.exchange is self
 
-    @property
-    def version(self) -> str:
-        """The version of HTTP that the client speaks: 1.0 or 1.1."""
-        return self.head.version
-
-    @property
-    def secure(self) -> bool:
-        """Whether the request came over TLS."""
-        return self.connection.secure
-
     def answer(
         self, status: int, headers: Sequence[Field], body: bytes = b"", *, close: bool = False
     ) -> None:

@@ -61,15 +61,14 @@ class ServerConnection:
     __slots__ = (
         "_counted", "_drained", "_ended", "_held", "_outgoing", "_reading_paused", "_unsent",
         "_writing_paused", "deadline", "exchange", "incoming", "network", "number", "peer",
-        "secure", "server", "transport",
+        "server", "transport",
     )  # fmt: skip
 
     transport: asyncio.Transport
 
-    def __init__(self, server: Server, secure: bool) -> None:
+    def __init__(self, server: Server) -> None:
         self.server = server
         self.deadline = 0.0
-        self.secure = secure
         self.peer = ""
         self.network = ""
         self.number = next(_numbers)

@@ -122,14 +122,9 @@ class _StoredSwitch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, om
     switch: dict[str, Any] | None = None
 
 
-def _rank(value: bytes) -> int:
-    try:
-        return 2 if msgspec.json.decode(value, type=_StoredSwitch).switch is None else 1
-    except ENTRY_ERRORS:
-        return 0
-
-
-_merge_ended_wins = merge_by_rank(_rank)
+_merge_ended_wins = merge_by_rank(
+    lambda entry: 2 if msgspec.json.decode(entry, type=_StoredSwitch).switch is None else 1
+)
 """A kill switch that was ended anywhere is ended."""
 
 

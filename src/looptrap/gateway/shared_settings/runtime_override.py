@@ -144,14 +144,9 @@ class RuntimeOverrideSet(Generic[T]):
             return NO_OVERRIDE
 
 
-def _version(value: bytes) -> int:
-    try:
-        return msgspec.json.decode(value, type=RuntimeOverride).version
-    except ENTRY_ERRORS:
-        return 0
-
-
-_merge_later_wins = merge_by_rank(_version)
+_merge_later_wins = merge_by_rank(
+    lambda entry: msgspec.json.decode(entry, type=RuntimeOverride).version
+)
 
 
 def _projects_by_name(config: Config) -> dict[str, Project]:
