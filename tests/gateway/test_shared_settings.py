@@ -12,7 +12,7 @@ from tests.gateway.serving import CHAT, JSON, chat, is_degraded, request, servin
 from tests.store.serving import free_port
 
 from looptrap.errors import ConfigError
-from looptrap.gateway.shared_settings import EntryStore, kill_switch, runtime_override, shared_keys
+from looptrap.gateway.shared_settings import EntryStore, runtime_override, shared_keys
 from looptrap.gateway.shared_settings.shared_keys import SharedKeyStore
 from looptrap.store.redis.connection import StoreError
 from looptrap.testing import Gate, Reply
@@ -323,7 +323,7 @@ def entries_of_keys():
 @pytest.mark.parametrize(
     ("merge", "entries"),
     [
-        pytest.param(kill_switch._merge_ended_wins, switches(), id="kill switches"),
+        pytest.param(runtime_override._merge_ended_wins, switches(), id="kill switches"),
         pytest.param(runtime_override._merge_later_wins, layers(), id="projects and tools"),
         pytest.param(shared_keys._merge_keys, entries_of_keys(), id="keys"),
     ],

@@ -1,8 +1,7 @@
 """What was set at run time, on all instances; without a shared store, on this one.
 
-runtime_override   SharedSettings: all of it, and its effect on a configuration; RuntimeOverrideSet:
-                   projects, tools, rules and budgets, settings by name, with a version
-kill_switch        kill switches set at run time
+runtime_override   SharedSettings: all of it, and its effect on a configuration; kill switches, and
+                   settings by name, with a version: of projects, tools, rules and budgets
 shared_entries     SharedEntries: entries by name; swap_entry.lua changes one
 shared_keys        gateway keys in the shared store
 """
