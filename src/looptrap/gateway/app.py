@@ -137,11 +137,11 @@ class App:
         self._state = StateFile(gateway.state)
         self._shared_store = shared = self._open_shared_store()
         self.store = shared or MemoryStore(config.max_fingerprints)
-        # The key of the digests that are made now.
         fixed_secret = secret_from_env(env)
         if shared is None:
             self.secret = fixed_secret or self._state.secret()
-        else:  # it may replace ours
+            """The key of the digests that are made now; a shared store may replace it."""
+        else:
             self.secret = fixed_secret or secrets.token_bytes(32)
         self.ring = KeyRing(self._state, clock)
         self._keys_are_shared = shared is not None and not has_embedded_store
