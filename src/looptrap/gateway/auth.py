@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from looptrap.bounded import BoundedCache
+from looptrap.bounded import BoundedCache, LruMap
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.keys import PREFIX, KeyRing
 from looptrap.gateway.provider import IN_QUERY, ORDER, Carriers, carriers_of, credential_in
@@ -105,7 +105,7 @@ class Authenticator:
         self._projects = dict(projects or {})
         self._carriers = carriers
         self._generation = ring.generation
-        self._cached: dict[_IdentityKey, Identity] = {}
+        self._cached: LruMap[_IdentityKey, Identity] = LruMap(_MAX_CACHED_IDENTITIES)
 
     @property
     def generation(self) -> int:
@@ -201,11 +201,8 @@ class Authenticator:
 
     def _cache(self, key: _IdentityKey, identity: Identity) -> None:
         fields = () if isinstance(key, str) else key[1]
-        if sum(len(name) + len(value) for name, value in fields) > _MAX_CACHED_BYTES:
-            return
-        if len(self._cached) >= _MAX_CACHED_IDENTITIES:
-            self._cached.clear()
-        self._cached[key] = identity
+        if sum(len(name) + len(value) for name, value in fields) <= _MAX_CACHED_BYTES:
+            self._cached[key] = identity
 
 
 def strip_gateway_keys(query: bytes, *, every: bool = False) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
+from looptrap.bounded import LruMap
 from looptrap.config.gateway import GatewaySettings
 from looptrap.dialect.model import NO_CLAIMS
 from looptrap.errors import ConfigError, Problem
@@ -147,7 +148,7 @@ class ClaimsReader:
         self._open = open_token
         # By digest, since tokens are long and secret. Only verified ones are cached, so that forged
         # ones push out no others.
-        self._cached: dict[bytes, TokenContent | RejectionReason] = {}
+        self._cached: LruMap[bytes, TokenContent | RejectionReason] = LruMap(MAX_CACHED_TOKENS)
         self._quiet_until = 0.0
 
     @classmethod
@@ -201,8 +202,6 @@ class ClaimsReader:
         if isinstance(payload, str):
             return payload
         content = read_payload(payload, issuer=self._issuer, audience=self._audience)
-        if len(self._cached) >= MAX_CACHED_TOKENS:
-            self._cached.clear()
         self._cached[digest] = content
         return content
 
