@@ -20,7 +20,7 @@ from looptrap.wire.exchange import Exchange, UpstreamError, UpstreamExchange
 
 if TYPE_CHECKING:
     from looptrap.gateway.upstream import RoutedRequest
-    from looptrap.gateway.upstream.circuit_watch import CircuitWatch
+    from looptrap.gateway.upstream.upstream_state import CircuitWatch
     from looptrap.wire.header_fields import Field
 
 CORS_PREFIX = b"access-control-"
