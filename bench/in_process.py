@@ -81,7 +81,7 @@ class Path:
     def __init__(self, app: App) -> None:
         self._app = app
         self._client, self._provider = FakeTransport(), FakeTransport()
-        self._inbound = ServerConnection(app.server, False)
+        self._inbound = ServerConnection(app.server)
         self._inbound.connection_made(self._client)
         pool = app.pools.pool(Origin.of(UPSTREAM)[0])
         app.server.writes = pool.writes = Unscheduled()

@@ -79,7 +79,7 @@ def test_all_patterns_are_found():
     places = {pattern.place for pattern in EVERY}
     assert len(places) >= 90
     assert {
-        "looptrap.wire.head.FIELD_LINE",
+        "looptrap.wire.request.FIELD_LINE",
         "looptrap.detect.canonical._VOLATILE",
         "looptrap.retry.classify.response._duration",
         "looptrap.dialect.stream._BRACE",

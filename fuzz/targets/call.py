@@ -22,8 +22,8 @@ from looptrap.dialect.path import normal_path
 from looptrap.dialect.registry import find_ending, read
 from looptrap.engine import Guard
 from looptrap.errors import CallError
-from looptrap.gateway.unpacker import TooLargeError
-from looptrap.gateway.unpacker import decode_body as unpacked
+from looptrap.gateway.slow_body import TooLargeError
+from looptrap.gateway.slow_body import decode_body as unpacked
 from looptrap.gateway.upstream.outbound_request import (
     find_model_slices,
     replace_model,

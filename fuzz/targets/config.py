@@ -19,7 +19,7 @@ from looptrap.config.setting import CONFIG, SCALARS, variable
 from looptrap.dialect.content import UNREADABLE
 from looptrap.engine import Guard
 from looptrap.errors import ConfigError
-from looptrap.gateway.shared_settings.kill_switch import read_kill_switch
+from looptrap.gateway.shared_settings.runtime_override import read_kill_switch
 from looptrap.gateway.state_file import StateFile
 from looptrap.policy import fairvisor, preset
 from looptrap.schema import Table, from_text, read

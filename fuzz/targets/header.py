@@ -16,8 +16,8 @@ from looptrap.dialect.registry import read
 from looptrap.gateway.auth import Authenticator, Identity, strip_gateway_keys
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.request_context import Field, InboundHeaderReader, parse_session_limit
+from looptrap.gateway.slow_body import decode_body
 from looptrap.gateway.trace import parse_tracestate, start_span
-from looptrap.gateway.unpacker import decode_body
 from looptrap.retry.turn.header import read_turn_headers as read_turn
 
 SECRET = b"0123456789abcdef"

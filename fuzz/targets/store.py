@@ -9,7 +9,7 @@ from typing import Any, cast
 from tests.wire.fake_client import FakeTransport
 
 from fuzz.target import Target, cuts
-from looptrap.gateway.shared_settings import kill_switch, runtime_override, shared_keys
+from looptrap.gateway.shared_settings import runtime_override, shared_keys
 from looptrap.gateway.upstream.circuit_sharing import CircuitSharing
 from looptrap.incident.sharing import IncidentSharing
 from looptrap.store.redis.connection import RedisConnection
@@ -39,7 +39,7 @@ def check_entry(data: bytes) -> None:
     """What others wrote into the store is used or ignored; never an exception."""
     ours = b'{"version":1}'
     runtime_override._merge_later_wins(data, ours)
-    kill_switch._merge_ended_wins(data, ENTRY)
+    runtime_override._merge_ended_wins(data, ENTRY)
     shared_keys._merge_keys(data, b"[]")
     sharing = IncidentSharing(_store(), "here", quiet=60.0)
     sharing._receive(data)

@@ -8,11 +8,12 @@ from tests.wire.fake_client import FakeTransport, NoQueue
 from tests.wire.test_fuzz_server import SEEDS, SPICE, run
 
 from fuzz.target import Target, cuts, pick, seed
+from looptrap.wire.exchange import UpstreamError, UpstreamExchange
 from looptrap.wire.header_fields import parse_retry_after
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
 from looptrap.wire.upstream_connection import UpstreamConnection
-from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange, UpstreamLimits
 
 REPLIES = (
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",

@@ -17,7 +17,7 @@ else:
 
 BuildKind = Literal["compiled", "interpreted"]
 
-_COMPILED = "wire", "head"
+_COMPILED = "wire", "request"
 """One of the compiled modules."""
 
 

@@ -12,8 +12,7 @@ from looptrap import __version__
 from looptrap.admin.operator import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.gateway.app import App
-from looptrap.gateway.auth import check_exposure
-from looptrap.gateway.runtime import token_from_env
+from looptrap.gateway.auth import check_exposure, token_from_env
 from looptrap.store.redis.address import parse_store_url
 
 FILE = COMPOSE / "compose.yaml"

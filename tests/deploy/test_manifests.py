@@ -15,8 +15,7 @@ from looptrap.admin.auth import UNAUTHENTICATED_PATHS
 from looptrap.admin.operator import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.gateway.app import App
-from looptrap.gateway.auth import check_exposure
-from looptrap.gateway.runtime import token_from_env
+from looptrap.gateway.auth import check_exposure, token_from_env
 from looptrap.store.redis.address import parse_store_url
 
 SECRET = "0123456789abcdef" * 4

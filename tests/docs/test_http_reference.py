@@ -8,7 +8,7 @@ import pytest
 
 from looptrap.gateway import auth
 from looptrap.policy.verdict import CODES
-from looptrap.wire.upstream_exchange import UpstreamErrorKind
+from looptrap.wire.exchange import UpstreamErrorKind
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "docs" / "reference" / "http.md").read_text()

@@ -22,8 +22,7 @@ from looptrap.store import memory, model, note
 from looptrap.usage import breach, table
 from looptrap.usage import model as usage_model
 from looptrap.usage import recorder as usage_recorder
-from looptrap.wire.limits import ServerLimits
-from looptrap.wire.upstream_exchange import UpstreamLimits
+from looptrap.wire.limits import ServerLimits, UpstreamLimits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text("utf-8")
 ROWS = dict(re.findall(r"^\| (.+?) \| (.+?) \|", PAGE, re.MULTILINE))

@@ -19,7 +19,7 @@ from looptrap.incident.sharing import IncidentSharing
 from looptrap.retry.breaker import CircuitChange, CircuitKey
 from looptrap.usage import model
 from looptrap.usage.recorder import UsageAccumulator
-from looptrap.wire.body import SizedBody
+from looptrap.wire.request import SizedBody
 
 # The store, accounts, tallies, ledgers
 

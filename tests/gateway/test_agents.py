@@ -3,16 +3,25 @@
 import json
 import re
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 from tests.gateway.serving import CHAT, JSON, chat, request, until
+from tests.wire.fake_client import Scripted
 
+from looptrap.config.gateway import GatewaySettings
 from looptrap.dialect.agent import WORD_JOINER, agent_of
 from looptrap.dialect.model import Request
 from looptrap.dialect.registry import read
-from looptrap.gateway.agent_name import MAX_CLIENTS, AgentNames
-from looptrap.gateway.request_context import ANONYMOUS
+from looptrap.gateway.auth import Authenticator
+from looptrap.gateway.jwt_claims import ClaimsReader
+from looptrap.gateway.keys import KeyRing
+from looptrap.gateway.request_context import InboundHeaderReader, RequestContexts
+from looptrap.gateway.settler import MAX_CLIENTS, AgentNames
+from looptrap.wire.exchange import Exchange
+from looptrap.wire.limits import ServerLimits
+from looptrap.wire.request import HeadReader
+from looptrap.wire.server import Server
+from looptrap.wire.server_connection import ServerConnection
 
 CLAUDE_CODE = {"User-Agent": "claude-cli/2.1.326 (external, sdk-cli)"}
 CODEX = {"User-Agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64)"}
@@ -223,7 +232,7 @@ async def test_an_agent_is_recognised_by_the_first_prompt_of_its_connection(serv
         searched.append(call)
         return agent_of(call)
 
-    monkeypatch.setattr("looptrap.gateway.agent_name.agent_of", search)
+    monkeypatch.setattr("looptrap.gateway.settler.agent_of", search)
     mini, other = await here.connect(), await here.connect()
     for text in (MINI_PROMPT, "Go on.", "Summarise it."):
         await send(mini, text)
@@ -256,7 +265,7 @@ async def test_many_callers_behind_one_proxy_are_searched_once_each(serve, monke
         searched[call.request.caller] += 1
         return agent_of(call)
 
-    monkeypatch.setattr("looptrap.gateway.agent_name.agent_of", search)
+    monkeypatch.setattr("looptrap.gateway.settler.agent_of", search)
     for number in range(20):
         key = {"Authorization": f"Bearer sk-{number % 5}"}
         await send(proxy, MINI_PROMPT if number < 1 else f"Question {number}", SDK | key)
@@ -292,8 +301,15 @@ async def test_a_call_that_another_proxy_sends_is_counted(serve):
 
 
 def test_remembered_agents_are_bounded():
-    names, context = AgentNames(), SimpleNamespace(agent="", user_agent=b"", identity=ANONYMOUS)
+    names, connection = AgentNames(), ServerConnection(Server(Scripted()))
+    head, _ = HeadReader(ServerLimits()).read(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x")
+    context = RequestContexts(
+        Authenticator(KeyRing(), secret=bytes(32)),
+        InboundHeaderReader([], relay_compressed=True),
+        ClaimsReader.under(GatewaySettings()),
+    ).open(Exchange(connection, head))
     call = read(Request("POST", CHAT, body=chat(MINI_PROMPT)))
     for number in range(MAX_CLIENTS + 5):
-        assert names.of(call, context, SimpleNamespace(number=number)) == "mini-swe-agent"
+        connection.number = number
+        assert names.of(call, context, connection) == "mini-swe-agent"
     assert len(names._names) == MAX_CLIENTS

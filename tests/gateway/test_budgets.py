@@ -399,7 +399,7 @@ async def test_what_was_reserved_for_a_call_that_fails_inside_the_gateway_is_giv
         raise RuntimeError("a fault of ours")
 
     one = await serve(DOLLAR, script=[SMALL])
-    monkeypatch.setattr("looptrap.wire.pool.UpstreamExchange", fail)
+    monkeypatch.setattr("looptrap.wire.origin.ProxyEnvironment.choose", fail)
     for turn in range(3):
         answer = await one.ask(headers=in_session(), body=asked(f"Question {turn}", 500))
         assert (answer.status, code_of(answer)) == (500, "internal_error")

@@ -12,7 +12,7 @@ from tests.gateway.upstream_serving import KEYS, attempting, few
 from tests.wire.fake_client import Clock
 
 from looptrap.admin.status import health_notices
-from looptrap.gateway.upstream.provider_health import LOG_INTERVAL_S, ProviderHealth
+from looptrap.gateway.upstream.upstream_state import LOG_INTERVAL_S, ProviderHealth
 from looptrap.retry.breaker import CircuitKey
 from looptrap.testing import Gate, Reply
 

@@ -5,7 +5,7 @@ import gzip
 import msgspec
 from tests.gateway.serving import JSON, chat, request, until
 
-from looptrap.gateway.unpacker import MAX_INLINE_BYTES
+from looptrap.gateway.slow_body import MAX_INLINE_BYTES
 from looptrap.testing import Gate, Reply
 
 GZIP = {**JSON, "Content-Encoding": "gzip"}

@@ -29,8 +29,8 @@ from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.request_context import InboundHeaderReader, RequestContexts
 from looptrap.gateway.state_file import StateFile
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
+from looptrap.wire.request import HeadReader
 from looptrap.wire.server import Server
 from looptrap.wire.server_connection import ServerConnection
 
@@ -375,7 +375,7 @@ def envelopes(tmp_path):
 def exchange(headers):
     lines = [b"POST /v1/x HTTP/1.1", b"host: x", *(b": ".join(field) for field in headers)]
     head, _ = HeadReader(ServerLimits()).read(b"\r\n".join(lines))
-    return Exchange(ServerConnection(Server(Scripted(), ServerLimits()), secure=False), head)
+    return Exchange(ServerConnection(Server(Scripted(), ServerLimits())), head)
 
 
 def test_an_envelope_is_opened_anew_when_its_claims_have_run_out(envelopes):

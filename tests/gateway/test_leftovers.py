@@ -29,10 +29,9 @@ from looptrap.gateway.upstream.outbound_request import RequestBuilder
 from looptrap.gateway.upstream.routed_request import RoutedRequest
 from looptrap.policy.stream_guard import StreamGuard
 from looptrap.testing import Gate, Reply
-from looptrap.wire.exchange import Exchange
+from looptrap.wire.exchange import Exchange, UpstreamError, UpstreamExchange
 from looptrap.wire.server_connection import ServerConnection
 from looptrap.wire.upstream_connection import UpstreamConnection
-from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,8 @@ from tests.gateway.serving import CHAT, JSON, chat, is_degraded, request, servin
 from tests.store.serving import free_port
 
 from looptrap.errors import ConfigError
-from looptrap.gateway.shared_settings import EntryStore, kill_switch, runtime_override, shared_keys
+from looptrap.gateway.shared_settings import EntryStore, runtime_override, shared_keys
+from looptrap.gateway.shared_settings.shared_keys import SharedKeyStore
 from looptrap.store.redis.connection import StoreError
 from looptrap.testing import Gate, Reply
 
@@ -322,7 +323,7 @@ def entries_of_keys():
 @pytest.mark.parametrize(
     ("merge", "entries"),
     [
-        pytest.param(kill_switch._merge_ended_wins, switches(), id="kill switches"),
+        pytest.param(runtime_override._merge_ended_wins, switches(), id="kill switches"),
         pytest.param(runtime_override._merge_later_wins, layers(), id="projects and tools"),
         pytest.param(shared_keys._merge_keys, entries_of_keys(), id="keys"),
     ],
@@ -392,12 +393,13 @@ class TestProjects:
         assert len({layer.version for layer in made}) == 8
 
 
-class TestKeys:
-    NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+def key_store(here):
+    return SharedKeyStore(EntryStore(here.app.store.configuration))
 
+
+class TestKeys:
     async def add(self, here, name="ci", **more):
-        ledger = EntryStore(here.app.store.configuration)
-        _, text = await shared_keys.add(ledger, name, now=self.NOW, **more)
+        _, text = await key_store(here).add(name, **more)
         return JSON | {"X-Looptrap-Key": text, "Authorization": "Bearer sk-own"}
 
     async def test_in_the_store_they_open_all_instances_and_close_them_to_others(self, instances):
@@ -408,7 +410,7 @@ class TestKeys:
             await until(lambda here=here: here.app.ring.has_keys)
             assert await ask(here, JSON) == 401
             assert await ask(here, headers) == 200
-        await shared_keys.revoke(EntryStore(one.app.store.configuration), "ci", now=self.NOW)
+        await key_store(one).revoke("ci")
         for here in (one, other):
             await until(lambda here=here: is_status(here, headers, 401))
             assert await ask(here, JSON) == 401, "keys stay required"
@@ -422,23 +424,20 @@ class TestKeys:
 
     async def test_of_many_added_at_once_none_is_lost(self, instances):
         one, other = await instances()
-        ledgers = [EntryStore(here.app.store.configuration) for here in (one, other)]
+        stores = [key_store(one), key_store(other)]
         names = [f"k{n}" for n in range(20)]
-        await asyncio.gather(
-            *(shared_keys.add(ledgers[n % 2], name, now=self.NOW) for n, name in enumerate(names))
-        )
-        assert sorted(one.name for one in await shared_keys.list_keys(ledgers[0])) == sorted(names)
+        await asyncio.gather(*(stores[n % 2].add(name) for n, name in enumerate(names)))
+        assert sorted(one.name for one in await stores[0].list_keys()) == sorted(names)
 
     async def test_of_many_of_one_name_one_is_made(self, instances):
         one, other = await instances()
-        ledgers = [EntryStore(here.app.store.configuration) for here in (one, other)]
+        stores = [key_store(one), key_store(other)]
         made = await asyncio.gather(
-            *(shared_keys.add(ledgers[n % 2], "ci", now=self.NOW) for n in range(10)),
-            return_exceptions=True,
+            *(stores[n % 2].add("ci") for n in range(10)), return_exceptions=True
         )
         failed = [one for one in made if isinstance(one, ConfigError)]
         assert len(failed) == 9
-        assert len(await shared_keys.list_keys(ledgers[0])) == 1
+        assert len(await stores[0].list_keys()) == 1
 
     async def test_the_store_has_digests_only(self, instances, valkey):
         (one,) = await instances(1)
@@ -478,7 +477,7 @@ class TestKeys:
             await until(lambda: len(list(tmp_path.glob("state.*"))) == 1)
         async with serving(tmp_path, RULE, store=f"{valkey.url}?db=1") as one:
             assert await is_let_in(one)
-            assert await shared_keys.list_keys(EntryStore(one.app.store.configuration)) == ()
+            assert await key_store(one).list_keys() == ()
 
     async def test_revoked_while_an_instance_was_down_they_stay_revoked(self, tmp_path, valkey):
         async with serving(tmp_path, RULE, store=valkey.url) as one:

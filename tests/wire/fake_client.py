@@ -216,7 +216,7 @@ def feed(pieces, handler, limits=None):
     """Give `pieces` to a fresh connection; return its transport and server."""
     server = Server(handler, limits or ServerLimits(), clock=Clock())
     server.writes = NoQueue()
-    connection = ServerConnection(server, secure=False)
+    connection = ServerConnection(server)
     transport = FakeTransport()
     connection.connection_made(transport)
     for piece in pieces:

@@ -19,9 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.patience import PATIENCE
 
+from looptrap.wire.exchange import UpstreamError
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
-from looptrap.wire.upstream_exchange import UpstreamError, UpstreamLimits
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.wire.fake_upstream import OK, Answer, Peer, answering, get, pool_of, serving, upstream
 
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.pool import Pool
-from looptrap.wire.upstream_exchange import UpstreamLimits
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\nx-a: 2\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"

@@ -6,9 +6,9 @@ import pytest
 from tests.wire.fake_upstream import OK, Peer, answering, full_listener, get, upstream
 
 from looptrap.wire import dial
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
-from looptrap.wire.upstream_exchange import UpstreamLimits
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: tuple[str, int]) -> None:

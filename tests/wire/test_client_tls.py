@@ -16,8 +16,9 @@ from tests.wire.fake_upstream import (
     upstream,
 )
 
+from looptrap.wire.exchange import UpstreamExchange
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.pool import Pools
-from looptrap.wire.upstream_exchange import UpstreamExchange, UpstreamLimits
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ from tests.wire.fake_client import until as holds
 from tests.wire.fake_upstream import OK, PATIENCE, Answer, Authority, Peer, answering, get, upstream
 from tests.wire.test_proxy import Connecting, pools_through
 
-from looptrap.wire.exchange import Exchange
+from looptrap.wire.exchange import Exchange, UpstreamError, UpstreamExchange
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pools
 from looptrap.wire.server_connection import ServerConnection
 from looptrap.wire.upstream_connection import UpstreamConnection
-from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange, UpstreamLimits
 
 KINDS = (
     Answer,

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from tests.wire.fake_upstream import OK, Answer, Peer, answering, get, pool_of, upstream
 
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
-from looptrap.wire.upstream_exchange import UpstreamLimits
 
 
 @pytest.mark.parametrize(

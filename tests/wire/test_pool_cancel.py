@@ -17,8 +17,9 @@ from tests.wire.fake_upstream import (
     upstream,
 )
 
+from looptrap.wire.exchange import UpstreamExchange
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.pool import Pool
-from looptrap.wire.upstream_exchange import UpstreamExchange, UpstreamLimits
 
 PART = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"
 

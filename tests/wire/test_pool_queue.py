@@ -2,8 +2,8 @@
 
 from tests.wire.fake_upstream import OK, Answer, Peer, answering, get, pool_of, upstream
 
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.pool import Pool
-from looptrap.wire.upstream_exchange import UpstreamLimits
 
 
 async def test_waits_in_order_when_all_connections_are_busy():

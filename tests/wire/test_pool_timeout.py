@@ -15,8 +15,8 @@ from tests.wire.fake_upstream import (
     upstream,
 )
 
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.pool import Pool
-from looptrap.wire.upstream_exchange import UpstreamLimits
 
 
 class Silence:

@@ -6,9 +6,9 @@ import pytest
 from tests.wire.fake_upstream import OK, Clock, answering, get, upstream
 
 from looptrap.wire import pool as pools_module
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool, Pools
-from looptrap.wire.upstream_exchange import UpstreamLimits
 
 
 async def test_an_origin_has_one_pool():

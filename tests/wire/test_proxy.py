@@ -16,9 +16,9 @@ from tests.wire.fake_upstream import (
     upstream,
 )
 
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pools
-from looptrap.wire.upstream_exchange import UpstreamLimits
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,8 @@ async def test_an_exchange_knows_its_peer_and_that_it_is_in_the_clear():
         await client.send(GET)
         exchange = await handler.next_exchange()
         await client.answer()
-    assert (exchange.peer, exchange.secure, exchange.version) == ("127.0.0.1", False, "1.1")
+    assert (exchange.peer, exchange.head.version) == ("127.0.0.1", "1.1")
+    assert exchange.connection.transport.get_extra_info("ssl_object") is None
 
 
 @pytest.mark.parametrize(

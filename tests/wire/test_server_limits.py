@@ -173,7 +173,7 @@ def test_connections_far_beyond_the_cap_are_cut_without_a_word():
     answers = []
     for _ in range(MAX_REFUSED_CONNECTIONS + 1):
         transport = FakeTransport()
-        ServerConnection(server, secure=False).connection_made(transport)
+        ServerConnection(server).connection_made(transport)
         answers.append(transport.sent)
     *told, last = answers
     assert all(answer.startswith(b"HTTP/1.1 503 ") for answer in told)

@@ -100,7 +100,8 @@ async def test_requests_come_over_tls_too(contexts):
         await client.send(GET + GET)
         assert (await client.answer()).status == 200
         assert (await client.answer()).status == 200
-        assert (await handler.next_exchange()).secure
+        connection = (await handler.next_exchange()).connection
+        assert connection.transport.get_extra_info("ssl_object") is not None
 
 
 async def test_an_early_refusal_over_tls_is_read_in_full(contexts):

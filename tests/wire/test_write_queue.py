@@ -7,13 +7,12 @@ from tests.patience import PATIENCE
 from tests.wire.fake_client import Clock, FakeTransport, Scripted
 from tests.wire.fake_upstream import Answer
 
-from looptrap.wire.limits import ServerLimits
+from looptrap.wire.limits import ServerLimits, UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
 from looptrap.wire.server import Server
 from looptrap.wire.server_connection import ServerConnection
 from looptrap.wire.upstream_connection import UpstreamConnection
-from looptrap.wire.upstream_exchange import UpstreamLimits
 from looptrap.wire.write_queue import MAX_QUEUED_BYTES, WriteQueue
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -21,7 +20,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 def connect(server):
-    connection, transport = ServerConnection(server, secure=False), FakeTransport()
+    connection, transport = ServerConnection(server), FakeTransport()
     connection.connection_made(transport)
     return connection, transport
 

@@ -46,7 +46,7 @@ from looptrap.admin.operation import (
 from looptrap.config.check import claim_warnings
 from looptrap.config.toml import toml_table
 from looptrap.database.database import Page
-from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
+from looptrap.gateway.shared_settings.runtime_override import RuntimeKillSwitch
 from looptrap.incident.history.incident_table import cursor_of
 from looptrap.incident.model import Incident
 from looptrap.policy.policy import KILL_SWITCH

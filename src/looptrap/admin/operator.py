@@ -14,9 +14,8 @@ from aiohttp import web
 from looptrap.config import Config
 from looptrap.config.gateway import OPERATOR_NAME, Role
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.auth import unmapped_address
+from looptrap.gateway.auth import token_from_env, unmapped_address
 from looptrap.gateway.browser import is_local_name
-from looptrap.gateway.runtime import token_from_env
 
 ADMIN_NAME, READER_NAME = "admin", "reader"
 """The names of those who use the token of admin_token_env, or none, and of read_token_env."""

@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from looptrap.config.kind import StorePlace
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.key_store import FileKeyStore, KeyStore, SharedKeyStore
+from looptrap.gateway.keys import FileKeyStore
 from looptrap.gateway.shared_settings import EntryStore
+from looptrap.gateway.shared_settings.shared_keys import KeyStore, SharedKeyStore
 from looptrap.gateway.state_file import StateFile
 from looptrap.store.redis import RedisStore
 from looptrap.store.redis.address import parse_store_url

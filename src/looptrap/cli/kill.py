@@ -135,7 +135,7 @@ def _time_in(seconds: float) -> str:
 
 def _print_switches(switches: list[dict[str, Any]], as_json: bool) -> None:
     from looptrap.config import description
-    from looptrap.gateway.shared_settings.kill_switch import read_kill_switch
+    from looptrap.gateway.shared_settings.runtime_override import read_kill_switch
 
     if as_json:
         click.echo(json.dumps(switches, indent=2))

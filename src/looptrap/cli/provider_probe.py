@@ -16,8 +16,8 @@ from looptrap.dialect.model import DialectName
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.router import build_providers
 from looptrap.gateway.tls import upstream_ca_file
+from looptrap.wire.exchange import UpstreamError
 from looptrap.wire.pool import Pools
-from looptrap.wire.upstream_exchange import UpstreamError
 
 PROBE_TIMEOUT_S = 5.0
 

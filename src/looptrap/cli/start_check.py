@@ -19,9 +19,8 @@ from looptrap.database import sqlite_schema
 from looptrap.database.place import is_postgres, shown_place
 from looptrap.database.sqlite import describe_error
 from looptrap.errors import ConfigError, DatabaseError, Problem
-from looptrap.gateway.auth import check_exposure, check_token
+from looptrap.gateway.auth import check_exposure, check_token, token_from_env
 from looptrap.gateway.jwt_claims import ClaimsReader
-from looptrap.gateway.runtime import token_from_env
 from looptrap.gateway.state_file import GatewayKey, StateFile, secret_from_env
 from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_file
 from looptrap.gateway.trace import Tracer

@@ -23,8 +23,7 @@ from looptrap.schema import (
     setting,
     settings,
 )
-from looptrap.wire.limits import SERVER_LIMITS, ServerLimits
-from looptrap.wire.upstream_exchange import UPSTREAM_LIMITS, UpstreamLimits
+from looptrap.wire.limits import SERVER_LIMITS, UPSTREAM_LIMITS, ServerLimits, UpstreamLimits
 
 LISTEN = Address("127.0.0.1", 4100)
 ADMIN = Address("127.0.0.1", 4101)

@@ -1,11 +1,10 @@
 """The gateway: judges what passes through, and answers what must not.
 
-app               App: makes a running gateway of a configuration
-runtime           Runtime: what a request needs of the configuration; a reload makes another
+app               App: makes a running gateway of a configuration; Runtime: what requests need of it
 handler           Gateway: takes requests, judges them, and forwards or answers them
-request_context   RequestContext: what the head of a request says; unpacker, pacer: slow bodies
+request_context   RequestContext: what the head of a request says; slow_body: compressed ones
 auth              who is calling
-keys              gateway keys; state_file: the file that holds them; key_store: changes them
+keys              gateway keys; state_file: the file that holds them
 jwt_claims        the claims of a caller's token; jwt_verifier: whether it is signed
 browser           which web pages may send requests
 judge             Judge: judges by the counts of a store, at once or later

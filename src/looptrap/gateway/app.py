@@ -1,4 +1,4 @@
-"""App: makes a running gateway of a configuration."""
+"""App: makes a running gateway of a configuration; Runtime: what its requests need of it."""
 
 from __future__ import annotations
 
@@ -15,28 +15,40 @@ from resource import RUSAGE_SELF, getrusage
 
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY, Address
-from looptrap.engine import Counters
+from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Usage
+from looptrap.engine import Counters, PolicyEngine
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.auth import check_exposure, is_loopback
+from looptrap.gateway.auth import (
+    Authenticator,
+    check_exposure,
+    check_token,
+    is_loopback,
+    projects_by_key,
+    token_from_env,
+)
+from looptrap.gateway.browser import Browsers
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.handler import Gateway
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.jwt_claims import ClaimsReader
-from looptrap.gateway.key_store import FileKeyStore, KeyStore, SharedKeyStore
-from looptrap.gateway.keys import KeyRing
+from looptrap.gateway.keys import FileKeyStore, KeyRing
 from looptrap.gateway.logs import AccessLog, TracebackFilter, decision_log
-from looptrap.gateway.runtime import Runtime
+from looptrap.gateway.request_context import InboundHeaderReader, RequestContexts
+from looptrap.gateway.router import build_router
 from looptrap.gateway.shared_settings import (
     EntryStore,
     SharedEntries,
     SharedSettings,
     key_cache_file,
 )
-from looptrap.gateway.state_file import StateFile, digest_secret, secret_from_env
+from looptrap.gateway.shared_settings.shared_keys import KeyStore, SharedKeyStore
+from looptrap.gateway.state_file import StateFile, secret_from_env
 from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_file
 from looptrap.gateway.trace import Tracer
 from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import IncidentRecorder, SightingLog
+from looptrap.money.estimate import is_charged
+from looptrap.money.price import Prices
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
 from looptrap.wire.pool import Pools
@@ -46,6 +58,58 @@ KEYS_POLL_INTERVAL_S = 1.0
 """Seconds between two reads of the state file."""
 
 log = logging.getLogger("looptrap")
+
+
+class Runtime:
+    """All that requests need of the configuration; a reload makes another."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        env: Mapping[str, str],
+        secret: bytes,
+        ring: KeyRing,
+        tally: Counters,
+        claims: ClaimsReader,
+        clock: Callable[[], float],
+    ) -> None:
+        gateway = config.gateway
+        self.config = config
+        self.prices = Prices(config.prices, config.price_fallback)
+        self.engine = PolicyEngine(
+            config.policies,
+            projects=config.projects,
+            kill_switches=config.kill_switches,
+            tools=config.tools,
+            budgets=config.budgets,
+            prices=self.prices,
+            secret=secret,
+            tally=tally,
+        )
+        self.routes = build_router(config, env)
+        self.authenticator = Authenticator(
+            ring,
+            secret=secret,
+            projects=projects_by_key(config.projects),
+            carriers=self.routes.carriers,
+        )
+        self.inbound = InboundHeaderReader(
+            config.session_headers, relay_compressed=gateway.relay_compressed
+        )
+        browsers = Browsers(gateway.allowed_origins, gateway.listen.host)
+        self.contexts = RequestContexts(self.authenticator, self.inbound, claims, clock, browsers)
+        self.block_status = config.block_status
+        token = token_from_env(gateway.decision_token_env, "gateway.decision_token_env", env)
+        check_token("gateway.decision_token_env", token, gateway.listen.host)
+        self.decision_token = token.encode()
+        self._clock = clock
+
+    def input_cost(self, call: Call) -> int | None:
+        """Return the estimated cost of a call's input, in nano-dollars."""
+        price = self.prices.of(call.model, "", self._clock())
+        tokens = len(call.request.body) // BYTES_PER_TOKEN
+        return price.cost(Usage(tokens)) if price is not None and is_charged(call) else None
 
 
 class App:
@@ -73,12 +137,17 @@ class App:
         self._state = StateFile(gateway.state)
         self._shared_store = shared = self._open_shared_store()
         self.store = shared or MemoryStore(config.max_fingerprints)
-        self._secret = self._first_secret()
+        fixed_secret = secret_from_env(env)
+        if shared is None:
+            self.secret = fixed_secret or self._state.secret()
+            """The key of the digests that are made now; a shared store may replace it."""
+        else:
+            self.secret = fixed_secret or secrets.token_bytes(32)
         self.ring = KeyRing(self._state, clock)
         self._keys_are_shared = shared is not None and not has_embedded_store
         self._entries = SharedEntries(
             shared,
-            secret=self._secret if secret_from_env(env) is None else None,
+            secret=self.secret if fixed_secret is None else None,
             on_secret=self._adopt_secret,
             on_change=self._on_shared_change,
         )
@@ -101,7 +170,7 @@ class App:
         self.recorder = IncidentRecorder(
             config,
             env,
-            secret=self._secret,
+            secret=self.secret,
             store=shared,
             log=sighting_log,
             estimate=lambda call: self.gateway.runtime.input_cost(call),
@@ -207,7 +276,7 @@ class App:
             claims=claims or self.claims,
             clock=self._clock,
             env=self._env,
-            secret=self._secret,
+            secret=self.secret,
             ring=self.ring,
             tally=self.tally,
         )
@@ -222,17 +291,6 @@ class App:
             max_fingerprints=config.max_fingerprints,
             clock=self._clock,
         )
-
-    def _first_secret(self) -> bytes:
-        """Return the secret to begin with; a shared store may replace it."""
-        if self._shared_store is not None:
-            return secret_from_env(self._env) or secrets.token_bytes(32)
-        return digest_secret(self._state, self._env)
-
-    @property
-    def secret(self) -> bytes:
-        """The key of the digests that are made now."""
-        return self._secret
 
     @property
     def ignored(self) -> int:
@@ -255,7 +313,7 @@ class App:
             self.gateway.runtime = self._runtime(self.config)
 
     def _adopt_secret(self, secret: bytes) -> None:
-        self._secret = secret
+        self.secret = secret
         self.gateway.runtime = self._runtime(self.config)
         self.recorder.rekey(secret)
         if self.capture is not None:
@@ -269,7 +327,7 @@ class App:
             form,
             settings.capture_dir,
             limit=settings.capture_limit,
-            secret=self._secret,
+            secret=self.secret,
             clock=self._clock,
         )
 

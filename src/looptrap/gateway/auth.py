@@ -10,14 +10,13 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from looptrap.bounded import BoundedCache
+from looptrap.bounded import BoundedCache, LruMap
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.keys import PREFIX, KeyRing
 from looptrap.gateway.provider import IN_QUERY, ORDER, Carriers, carriers_of, credential_in
 from looptrap.policy.policy import Project
 from looptrap.schema.wording import quoted
-
-Field = tuple[bytes, bytes]
+from looptrap.wire.header_fields import Field
 
 KEY_HEADER = b"x-looptrap-key"
 """Carries a gateway key beside the caller's own provider credential."""
@@ -95,7 +94,6 @@ class Authenticator:
         *,
         secret: bytes,
         projects: Mapping[str, str] | None = None,
-        require_keys: bool = False,
         carriers: Callable[[bytes], Carriers] = carriers_of,
     ) -> None:
         """`projects` maps names of keys to projects, in place of the keys' own.
@@ -105,10 +103,9 @@ class Authenticator:
         self._ring = ring
         self._secret = secret
         self._projects = dict(projects or {})
-        self._require_keys = require_keys
         self._carriers = carriers
         self._generation = ring.generation
-        self._cached: dict[_IdentityKey, Identity] = {}
+        self._cached: LruMap[_IdentityKey, Identity] = LruMap(_MAX_CACHED_IDENTITIES)
 
     @property
     def generation(self) -> int:
@@ -136,7 +133,7 @@ class Authenticator:
         identity = self._by_key(presented)
         if isinstance(identity, Denial):
             return identity
-        if identity is None and (self._require_keys or self._ring.has_keys):
+        if identity is None and self._ring.has_keys:
             return KEY_MISSING
         if identity is None and carriers is not None:
             identity = self._by_credential(carriers, presented)
@@ -204,11 +201,8 @@ class Authenticator:
 
     def _cache(self, key: _IdentityKey, identity: Identity) -> None:
         fields = () if isinstance(key, str) else key[1]
-        if sum(len(name) + len(value) for name, value in fields) > _MAX_CACHED_BYTES:
-            return
-        if len(self._cached) >= _MAX_CACHED_IDENTITIES:
-            self._cached.clear()
-        self._cached[key] = identity
+        if sum(len(name) + len(value) for name, value in fields) <= _MAX_CACHED_BYTES:
+            self._cached[key] = identity
 
 
 def strip_gateway_keys(query: bytes, *, every: bool = False) -> bytes:
@@ -266,6 +260,16 @@ def check_exposure(listen_host: str, *, has_keys: bool, allow_anonymous: bool) -
     raise ConfigError([Problem("gateway.listen", message)])
 
 
+def token_from_env(variable: str | None, place: str, env: Mapping[str, str]) -> str:
+    """Return the token in a variable, empty where none is named; a named one must be set."""
+    if variable is None:
+        return ""
+    token = env.get(variable, "")
+    if not token:
+        raise ConfigError([Problem(place, f"the variable {variable} is not set, or empty")])
+    return token
+
+
 def check_token(place: str, token: str, host: str) -> None:
     """Refuse a token that can be guessed on an address that others can reach."""
     if token and len(token) < MIN_TOKEN_CHARS and not is_loopback(host):
@@ -293,11 +297,10 @@ def _keys_in(query: bytes) -> Iterator[bytes]:
             yield unquote_to_bytes(value.replace(b"+", b" "))
 
 
-def _find_query_keys(target: bytes) -> tuple[Field, ...]:
-    return tuple([(IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])])
-
-
-_query_keys = BoundedCache(_find_query_keys, max_key_bytes=_MAX_CACHED_BYTES)
+_query_keys: BoundedCache[tuple[Field, ...]] = BoundedCache(
+    lambda target: tuple([(IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])]),
+    max_key_bytes=_MAX_CACHED_BYTES,
+)
 """The keys in the query of a target: most requests have the same few."""
 
 

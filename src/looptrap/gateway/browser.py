@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 
 from looptrap.gateway.auth import Denial, Identity, is_loopback
-
-Field = tuple[bytes, bytes]
+from looptrap.wire.header_fields import Field
 
 APP_ORIGINS = (b"app://", b"file://", b"tauri://", b"vscode-file://", b"vscode-webview://")
 """Origins of desktop applications, such as Electron's: no page of a web site can have them."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from hmac import compare_digest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from looptrap.dialect.answer import Answer, failure
-from looptrap.dialect.model import Call, DialectName, Request
+from looptrap.dialect.model import DialectName, Request
 from looptrap.dialect.registry import dialect_of
 from looptrap.engine import Transaction
 from looptrap.gateway.auth import Denial, is_loopback
 from looptrap.gateway.request_context import DECISION_PATH, RequestContext
-from looptrap.gateway.runtime import Runtime
 from looptrap.wire.exchange import Exchange
+
+if TYPE_CHECKING:
+    from looptrap.gateway.app import Runtime
 
 TOKEN_HEADER = b"x-looptrap-decision-token"
 
@@ -38,12 +40,12 @@ def read_decision_request(
     target = _target(exchange, sent)
     path, _, query = target.decode("latin-1").partition("?")
     if not _is_proxy_allowed(exchange, runtime, sent):
-        return _denial_answer(runtime, dialect_of(path), INVALID_TOKEN, request_id)
+        return denial_answer(runtime, dialect_of(path), INVALID_TOKEN, request_id)
     # Identified again, since this is about the request of the proxy's client.
     address = sent.get(b"x-real-ip", b"").decode("latin-1") or exchange.peer
     identity = runtime.authenticator.identify(exchange.headers, target, address)
     if isinstance(identity, Denial):
-        return _denial_answer(runtime, dialect_of(path), identity, request_id)
+        return denial_answer(runtime, dialect_of(path), identity, request_id)
     method = (sent.get(b"x-original-method") or exchange.method).decode("latin-1")
     inbound = runtime.inbound.read(exchange.headers, identity.drop)
     return Request(
@@ -73,11 +75,6 @@ def decision_answer(transaction: Transaction, runtime: Runtime) -> Answer:
     return _with_proxy_status(transaction.answer, runtime)
 
 
-def unreadable(call: Call, runtime: Runtime, denied: Denial, request_id: str) -> Answer:
-    """Return the answer to a proxy that asks about a call which cannot be read."""
-    return _denial_answer(runtime, call.dialect, denied, request_id)
-
-
 def _target(exchange: Exchange[Any], sent: dict[bytes, bytes]) -> bytes:
     """Return the target of the request that the proxy holds.
 
@@ -102,9 +99,10 @@ def _is_proxy_allowed(exchange: Exchange[Any], runtime: Runtime, sent: dict[byte
     return is_loopback(exchange.peer)
 
 
-def _denial_answer(
+def denial_answer(
     runtime: Runtime, dialect: DialectName, denied: Denial, request_id: str
 ) -> Answer:
+    """Return the answer to a proxy that may not ask, or whose request cannot be judged."""
     status, code, message = denied.status, denied.code, denied.message
     answer = failure(dialect, status=status, code=code, message=message, request_id=request_id)
     return _with_proxy_status(answer, runtime)
@@ -117,4 +115,4 @@ def _with_proxy_status(answer: Answer, runtime: Runtime) -> Answer:
     """
     status = answer.status if answer.status >= 400 else 403
     headers = [*answer.headers, (b"X-Looptrap-Status", b"%d" % status)]
-    return Answer(runtime.decision_status or status, headers, answer.body)
+    return Answer(runtime.config.gateway.decision_status or status, headers, answer.body)

@@ -6,32 +6,33 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from looptrap.dialect.answer import Answer, Headers, failure
 from looptrap.dialect.model import Call, Request
 from looptrap.dialect.registry import dialect_of, is_unreadable, read_at_once, read_odd
 from looptrap.dialect.splice import has_repeated_key
 from looptrap.engine import RequestIds, Transaction
-from looptrap.gateway.agent_name import AgentNames
 from looptrap.gateway.auth import Denial
 from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
-from looptrap.gateway.decision import decision_answer, read_decision_request, unreadable
+from looptrap.gateway.decision import decision_answer, denial_answer, read_decision_request
 from looptrap.gateway.judge import Judge
-from looptrap.gateway.pacer import Pacer
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.request_context import RequestContext
 from looptrap.gateway.router import Forwarder
-from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.settler import OnSettled, Settler
+from looptrap.gateway.slow_body import Pacer, Unpacked, Unpacker
 from looptrap.gateway.trace import Tracer
-from looptrap.gateway.unpacker import Unpacked, Unpacker
 from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import IncidentRecorder
 from looptrap.money.meters import full_settlements_of
 from looptrap.policy.verdict import ALLOWED
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.pool import Pools
+
+if TYPE_CHECKING:
+    from looptrap.gateway.app import Runtime
 
 MAX_DELAYED_CALLS = 256
 """Throttled calls that are delayed at the same time; one more is refused."""
@@ -80,11 +81,9 @@ class Gateway:
         self.judge = judge
         self.clock = clock
         self._forwarder = Forwarder(pools, attempts)
-        self._agents = AgentNames()
         self._settler = Settler(
             judge,
             clock,
-            self._agents,
             on_settled=on_settled,
             recorder=recorder,
             tracer=tracer,
@@ -188,8 +187,9 @@ class Gateway:
         elif self._unpacker.is_full:
             self._overload(relay, "Too many packed bodies wait to be unpacked.")
         else:
+            limit = self.runtime.config.gateway.server_limits.max_body
             then = partial(self._on_unpacked, relay)
-            self._unpacker.unpack_later(body, encoding, self.runtime.max_decoded, then)
+            self._unpacker.unpack_later(body, encoding, limit, then)
 
     def _on_unpacked(self, relay: Relay, plain: bytes) -> None:
         """Continue with a body that the thread has unpacked, if its client still waits."""
@@ -201,7 +201,7 @@ class Gateway:
         if plain is relay.exchange.body:
             self._read(relay, plain)
             return
-        unpacked = self._unpacker.hold(plain, self.runtime.max_unpacked)
+        unpacked = self._unpacker.hold(plain, self.runtime.config.gateway.max_unpacked)
         if unpacked is None:
             self._overload(relay, "The gateway holds too many unpacked bodies already.")
         else:
@@ -210,7 +210,7 @@ class Gateway:
     def _read_odd(self, relay: Relay, request: Request) -> None:
         """Read a body that takes long to read, or cannot be read, and judge it."""
         call = read_odd(request)
-        if self.runtime.refuses_unreadable and is_unreadable(call):
+        if self.runtime.config.gateway.unreadable == "refuse" and is_unreadable(call):
             self._refuse_unread(relay, call, UNREADABLE)
         else:
             self._judge(relay, call)
@@ -225,7 +225,7 @@ class Gateway:
     def _refuse_unread(self, relay: Relay, call: Call, denied: Denial) -> None:
         exchange = relay.exchange
         if relay.context.asks_for_decision:
-            answer = unreadable(call, self.runtime, denied, self._id_of(relay))
+            answer = denial_answer(self.runtime, call.dialect, denied, self._id_of(relay))
             exchange.answer(answer.status, answer.headers, answer.body)
         else:
             self._deny(exchange, relay.context, denied)
@@ -280,8 +280,8 @@ class Gateway:
 
     def _settle_unsent(self, relay: Relay, transaction: Transaction) -> None:
         """Settle a call that is judged, and not sent by this gateway."""
-        agent = self._agents.of(transaction.call, relay.context, relay.exchange.connection)
-        self._settler.settle(transaction, agent=agent, is_logged=False)
+        connection = relay.exchange.connection
+        self._settler.settle(transaction, relay.context, connection, is_logged=False)
 
     # Acting
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
+from looptrap.bounded import LruMap
 from looptrap.config.gateway import GatewaySettings
 from looptrap.dialect.model import NO_CLAIMS
 from looptrap.errors import ConfigError, Problem
@@ -54,7 +55,8 @@ def read_payload(
             return "malformed"
         if issuer is not None and said.get("iss") != issuer:
             return "issuer"
-        if audience is not None and not _is_meant_for(said.get("aud"), audience):
+        named = said.get("aud")
+        if audience not in (None, named) and not (isinstance(named, list) and audience in named):
             return "audience"
         since, until = _timestamp(said, "nbf", -float("inf")), _timestamp(said, "exp", float("inf"))
     except (ValueError, TypeError, OverflowError, RecursionError):
@@ -97,10 +99,6 @@ def _text(value: object) -> str:
     # Half of a surrogate pair cannot be encoded.
     has_surrogates = not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text)
     return text if len(text) <= MAX_CLAIM_CHARS and not has_surrogates else ""
-
-
-def _is_meant_for(said: object, audience: str) -> bool:
-    return audience in said if isinstance(said, list) else said == audience
 
 
 def _timestamp(said: Mapping[str, Any], name: str, default: float) -> float:
@@ -150,7 +148,7 @@ class ClaimsReader:
         self._open = open_token
         # By digest, since tokens are long and secret. Only verified ones are cached, so that forged
         # ones push out no others.
-        self._cached: dict[bytes, TokenContent | RejectionReason] = {}
+        self._cached: LruMap[bytes, TokenContent | RejectionReason] = LruMap(MAX_CACHED_TOKENS)
         self._quiet_until = 0.0
 
     @classmethod
@@ -204,8 +202,6 @@ class ClaimsReader:
         if isinstance(payload, str):
             return payload
         content = read_payload(payload, issuer=self._issuer, audience=self._audience)
-        if len(self._cached) >= MAX_CACHED_TOKENS:
-            self._cached.clear()
         self._cached[digest] = content
         return content
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from hmac import compare_digest
 from math import inf
@@ -24,31 +25,33 @@ PREFIX = b"lt-"
 
 T = TypeVar("T")
 KeyTuple = tuple[GatewayKey, ...]
+NewKey = tuple[GatewayKey, str]
+"""A key that was made, and its text, which is not stored."""
 KeyChange = Callable[[KeyTuple], tuple[KeyTuple, T]]
 """From all keys, returns all keys after a change, and its result."""
 
 
-def add(file: StateFile, name: str, *, project: str = "", now: datetime) -> tuple[GatewayKey, str]:
+def add(file: StateFile, name: str, *, project: str = "", now: datetime) -> NewKey:
     """Make a key and keep it in the file; return it with its text, which is shown only here."""
     return _change(file, lambda keys: with_key_added(keys, name, project, now))
 
 
 def revoke(file: StateFile, name: str, *, now: datetime) -> GatewayKey:
     """Refuse a key from now on; it stays in the file, so that its holder learns why."""
-    check_name("NAME", name)
-    if file.read() is None:
-        raise ConfigError(f"there is no key named {quoted(name)}: {file.path} does not exist")
+    _check_file(file, name)
     return _change(file, lambda keys: with_key_revoked(keys, name, now))
 
 
-def rotate(
-    file: StateFile, name: str, *, grace: float = 0.0, now: datetime
-) -> tuple[GatewayKey, str]:
+def rotate(file: StateFile, name: str, *, grace: float = 0.0, now: datetime) -> NewKey:
     """Replace a key by another of its name; the earlier one is valid for `grace` more seconds."""
+    _check_file(file, name)
+    return _change(file, lambda keys: with_key_rotated(keys, name, grace, now))
+
+
+def _check_file(file: StateFile, name: str) -> None:
     check_name("NAME", name)
     if file.read() is None:
         raise ConfigError(f"there is no key named {quoted(name)}: {file.path} does not exist")
-    return _change(file, lambda keys: with_key_rotated(keys, name, grace, now))
 
 
 def _change(file: StateFile, change: KeyChange[T]) -> T:
@@ -63,9 +66,40 @@ def _change(file: StateFile, change: KeyChange[T]) -> T:
     return results[-1]
 
 
+class FileKeyStore:
+    """Keys in a state file.
+
+    A ConfigError says what is wrong; with a shared store, an OSError says that it is down.
+    """
+
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
+
+    async def add(self, name: str, project: str = "") -> NewKey:
+        """Make a key."""
+        return await asyncio.to_thread(add, self._file, name, project=project, now=_now())
+
+    async def rotate(self, name: str, grace: float = 0.0) -> NewKey:
+        """Replace a key by another of its name; the earlier one stays valid for `grace` seconds."""
+        return await asyncio.to_thread(rotate, self._file, name, grace=grace, now=_now())
+
+    async def revoke(self, name: str) -> GatewayKey:
+        """Refuse a key from now on."""
+        return await asyncio.to_thread(revoke, self._file, name, now=_now())
+
+    async def list_keys(self) -> KeyTuple:
+        """Return all keys."""
+        state = await asyncio.to_thread(self._file.read)
+        return state.keys if state is not None else ()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 def with_key_added(
     keys: KeyTuple, name: str, project: str, now: datetime
-) -> tuple[KeyTuple, tuple[GatewayKey, str]]:
+) -> tuple[KeyTuple, NewKey]:
     """Return the keys with a new one, and that one with its text; its name must not be in use."""
     check_name("NAME", name)
     if project:
@@ -92,7 +126,7 @@ def with_key_revoked(keys: KeyTuple, name: str, now: datetime) -> tuple[KeyTuple
 
 def with_key_rotated(
     keys: KeyTuple, name: str, grace: float, now: datetime
-) -> tuple[KeyTuple, tuple[GatewayKey, str]]:
+) -> tuple[KeyTuple, NewKey]:
     """Return the keys with another one in place of that name's, and that one with its text."""
     before = next((key for key in keys if key.name == name and key.revoked is None), None)
     if before is None:

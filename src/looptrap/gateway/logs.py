@@ -95,11 +95,8 @@ def stream_writer(stream: TextIO) -> WriteText:
 class AccessLog(LogWriter[LogFields]):
     """One line for each request, never with prompt text, keys or query values."""
 
-    def __init__(
-        self, form: LogForm, clock: Callable[[], float], write: WriteText | None = None
-    ) -> None:
-        line = partial(format_line, form)
-        super().__init__("access-log", line, write or stream_writer(sys.stdout))
+    def __init__(self, form: LogForm, clock: Callable[[], float]) -> None:
+        super().__init__("access-log", partial(format_line, form), stream_writer(sys.stdout))
         self._clock = clock
 
     def __call__(self, transaction: Transaction, outcome: Outcome) -> None:

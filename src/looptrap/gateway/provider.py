@@ -17,9 +17,9 @@ from looptrap.bounded import BoundedCache
 from looptrap.config.provider import Auth
 from looptrap.dialect.model import DialectName
 from looptrap.dialect.registry import dialect_of
+from looptrap.wire.exchange import UpstreamError
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool, Pools
-from looptrap.wire.upstream_exchange import UpstreamError
 
 AUTHORIZATION, X_API_KEY, API_KEY = b"authorization", b"x-api-key", b"api-key"
 X_GOOG_API_KEY = b"x-goog-api-key"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from looptrap.bounded import BoundedCache
 from looptrap.dialect.answer import Answer, fail_stream, failure
@@ -16,36 +16,14 @@ from looptrap.gateway.request_context import OWN_HEADER_PREFIX, RequestContext
 from looptrap.gateway.settler import Settler
 from looptrap.gateway.trace import CLIENT_CLOSED_STATUS, TraceSpan
 from looptrap.policy.header import headers_of
-from looptrap.wire.exchange import Exchange
-from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
+from looptrap.wire.exchange import Exchange, UpstreamError, UpstreamExchange
 
-Field = tuple[bytes, bytes]
+if TYPE_CHECKING:
+    from looptrap.gateway.upstream import RoutedRequest
+    from looptrap.gateway.upstream.upstream_state import CircuitWatch
+    from looptrap.wire.header_fields import Field
 
 CORS_PREFIX = b"access-control-"
-
-
-class Cancellable(Protocol):
-    """Work that can be dropped."""
-
-    def cancel(self) -> None:
-        """Drop it."""
-
-
-class OutcomeWatch(Protocol):
-    """Watches whether providers answer."""
-
-    @property
-    def watched(self) -> Collection[str]:
-        """Providers of which good answers are of interest too."""
-
-    def on_head(self, relay: Relay, status: int, headers: list[Field]) -> None:
-        """Take the status of an answer."""
-
-    def on_error(self, relay: Relay, error: UpstreamError) -> None:
-        """Take that there is no answer, or no more of it."""
-
-    def on_cancel(self, relay: Relay) -> None:
-        """Take that the answer is no longer awaited."""
 
 
 class Relay:
@@ -91,11 +69,11 @@ class Relay:
         self.first_byte: float | None = None
         """Seconds from sending the call to the head of the answer."""
         self.span: TraceSpan | None = None
-        self.watch: OutcomeWatch | None = None
+        self.watch: CircuitWatch | None = None
         """Takes the outcome for the provider's circuit; a route with a plan does that itself."""
         self.upstream: UpstreamExchange | None = None
         """The exchange with the provider, where the route has one provider …"""
-        self.failover: Cancellable | None = None
+        self.failover: RoutedRequest | None = None
         """… or the attempts, where it has several."""
         self.timer: asyncio.TimerHandle | None = None
         """Ends the delay of a throttled call."""
@@ -275,18 +253,16 @@ class Relay:
         was_answered = bool(transaction.status)
         if not was_answered:
             transaction.status = 500 if self.exchange.is_open else CLIENT_CLOSED_STATUS
-        if upstream is not None:
-            if upstream.connection is not None and not was_answered:
-                self.lose()
-            self.upstream = None
-            upstream.cancel()
-            self._settle(self._settler.clock(), cut_off=True)
-        elif failover is not None:
-            self.failover = None
-            failover.cancel()  # it notes itself which attempts are lost
-            self._settle(self._settler.clock(), cut_off=True)
-        else:
+        sent = upstream or failover
+        if sent is None:
             self.end(None)
+            return
+        # A request with several attempts notes itself which of them are lost.
+        if upstream is not None and upstream.connection is not None and not was_answered:
+            self.lose()
+        self.upstream = self.failover = None
+        sent.cancel()
+        self._settle(self._settler.clock(), cut_off=True)
 
     def give_up(self, fault: Exception) -> None:
         """End the call after a fault of ours: with a 500, or a cut where its answer had begun."""
@@ -309,9 +285,15 @@ class Relay:
             upstream.cancel()
         if failover is not None:
             failover.cancel()
-        settler, transaction = self._settler, self.transaction
-        agent = settler.agents.of(transaction.call, self.context, self.exchange.connection)
-        settler.settle(transaction, outcome, self.first_byte, self.span, now=now, agent=agent)
+        self._settler.settle(
+            self.transaction,
+            self.context,
+            self.exchange.connection,
+            outcome,
+            self.first_byte,
+            self.span,
+            now=now,
+        )
 
     def _settle(self, now: float, *, cut_off: bool = False, is_answered: bool = True) -> None:
         try:

@@ -30,10 +30,8 @@ from looptrap.gateway.keys import PREFIX
 from looptrap.money.price import nano
 from looptrap.retry.turn.header import TURN_HEADER
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.head import Head
-from looptrap.wire.header_fields import HOP_BY_HOP, parse_token_list
-
-Field = tuple[bytes, bytes]
+from looptrap.wire.header_fields import HOP_BY_HOP, Field, parse_token_list
+from looptrap.wire.request import Head
 
 NOT_FORWARDED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 OWN_HEADER_PREFIX = b"x-looptrap-"

@@ -16,13 +16,13 @@ from looptrap.gateway.auth import is_loopback
 from looptrap.gateway.provider import Carriers, Provider, carriers_of
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream import FailoverPlan, RoutedRequest, UpstreamState, UpstreamTarget
-from looptrap.gateway.upstream.circuit_watch import CircuitWatch
 from looptrap.gateway.upstream.failover_plan import (
     CHAINED_DIALECTS,
     first_missing_key,
     keep_sent_model,
 )
 from looptrap.gateway.upstream.outbound_request import RequestBuilder
+from looptrap.gateway.upstream.upstream_state import CircuitWatch
 from looptrap.policy.policy import Selector
 from looptrap.policy.select import Selects, selects
 from looptrap.retry.policy import RetryPolicy
@@ -30,7 +30,7 @@ from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pools
 
 if TYPE_CHECKING:
-    from looptrap.gateway.runtime import Runtime
+    from looptrap.gateway.app import Runtime
 
 
 class Route:

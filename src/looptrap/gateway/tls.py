@@ -39,11 +39,7 @@ def server_tls_context(settings: GatewaySettings) -> ssl.SSLContext | None:
 
 def os_error_text(error: OSError) -> str:
     """Return the system's text for an error, as a part of a sentence."""
-    return _plain_text(error).lower()
-
-
-def _plain_text(error: OSError) -> str:
     # asyncio puts words of its own around the system's; TLS and DNS have numbers of their own.
     if error.errno and error.errno > 0 and not isinstance(error, ssl.SSLError):
-        return os.strerror(error.errno)
-    return error.strerror or str(error)
+        return os.strerror(error.errno).lower()
+    return (error.strerror or str(error)).lower()

@@ -222,11 +222,11 @@ CLOSE_TIMEOUT_S = 2.0
 class Tracer:
     """Makes a span of every call; no error of tracing affects a call."""
 
-    def __init__(self, export: TraceExporter, *, sample: float, rng: Random | None = None) -> None:
+    def __init__(self, export: TraceExporter, *, sample: float) -> None:
         self.export = export
         self._sample = sample
         # Seeded by the system once: its own randomness would cost more than all else.
-        self._rng = Random() if rng is None else rng
+        self._rng = Random()
 
     @classmethod
     def of(cls, settings: TraceSettings, env: Mapping[str, str]) -> Tracer | None:

@@ -146,12 +146,10 @@ class TraceExporter:
         *,
         service: str,
         env: Mapping[str, str],
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         headers = next((env[name] for name in HEADER_VARIABLES if env.get(name)), "")
-        self.sender = SpanSender(
-            endpoint.rstrip("/") + TRACES_PATH, parse_env_headers(headers, liberal=True), monotonic
-        )
+        url = endpoint.rstrip("/") + TRACES_PATH
+        self.sender = SpanSender(url, parse_env_headers(headers, liberal=True), time.monotonic)
         self._resource = Resource.create({"service.name": service, "service.version": __version__})
         self._processor: BatchSpanProcessor | None = None
         self._put = 0

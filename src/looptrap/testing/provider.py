@@ -288,7 +288,7 @@ def _close(exchange: FakeExchange, data: bytes = b"") -> None:
 
     An exchange would reset it instead, and unread data would be lost.
     """
-    connection = exchange._connection
+    connection = exchange.connection
     if connection.exchange is exchange:
         connection.transport.write(data)
         connection.release(keep_alive=False)

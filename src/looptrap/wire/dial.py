@@ -11,9 +11,9 @@ from collections.abc import Callable
 from itertools import chain, zip_longest
 from typing import cast
 
-from looptrap.wire.head import FIELD_LINE, HEAD_END
+from looptrap.wire.exchange import UpstreamError
 from looptrap.wire.origin import Origin, Proxy
-from looptrap.wire.upstream_exchange import UpstreamError
+from looptrap.wire.request import FIELD_LINE, HEAD_END
 
 ADDRESS_HEAD_START_S = 0.25
 """Seconds before the next address is tried in parallel (RFC 8305)."""

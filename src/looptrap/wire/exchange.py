@@ -1,16 +1,17 @@
-"""Exchange: one request and its one answer."""
+"""Exchange: one request of a client and its one answer; UpstreamExchange: one to a provider."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
 from looptrap.wire.header_fields import Field, encode_head
 
 if TYPE_CHECKING:
-    from looptrap.wire.head import Head
-    from looptrap.wire.refusal import RequestRefused
+    from looptrap.wire.pool import Pool
+    from looptrap.wire.request import Head, RequestRefused
     from looptrap.wire.server_connection import ServerConnection
+    from looptrap.wire.upstream_connection import UpstreamConnection
 
 _CLOSE = (b"Connection: close",)
 _KEEP_ALIVE = (b"Connection: keep-alive",)
@@ -53,13 +54,13 @@ class Exchange(Generic[StateT]):
     """One request and its one answer; calls after the client went away do nothing."""
 
     __slots__ = (
-        "_chunked", "_connection", "_head_bytes", "_held", "_missing", "_silent", "body", "head",
+        "_chunked", "_head_bytes", "_held", "_missing", "_silent", "body", "connection", "head",
         "headers", "keep_alive", "method", "source", "started", "state", "target",
     )  # fmt: skip
 
     source: Pausable | None
 
-    # Set by `begin` only: most answers are sent whole and never need them.
+    # Set by `begin`.
     _held: list[bytes]
     _head_bytes: bytes
     _chunked: bool
@@ -67,7 +68,7 @@ class Exchange(Generic[StateT]):
     _silent: bool
 
     def __init__(self, connection: ServerConnection, head: Head) -> None:
-        self._connection = connection
+        self.connection = connection
         self.head = head
         """Equal heads, apart from Content-Length, are mostly the same object."""
         self.method = head.method
@@ -82,54 +83,28 @@ class Exchange(Generic[StateT]):
         """What the handler keeps for this exchange."""
 
     @property
-    def connection(self) -> ServerConnection:
-        """The connection that it came over."""
-        return self._connection
-
-    @property
     def peer(self) -> str:
         """The client's address, without its port."""
-        return self._connection.peer
+        return self.connection.peer
 
     @property
     def is_open(self) -> bool:
         """Whether the client still waits for this answer or the rest of it."""
-        return self._connection.exchange is self
-
-    @property
-    def version(self) -> str:
-        """The version of HTTP that the client speaks: 1.0 or 1.1."""
-        return self.head.version
-
-    @property
-    def secure(self) -> bool:
-        """Whether the request came over TLS."""
-        return self._connection.secure
+        return self.connection.exchange is self
 
     def answer(
         self, status: int, headers: Sequence[Field], body: bytes = b"", *, close: bool = False
     ) -> None:
         """Send one complete answer."""
-        if self.started:
-            raise RuntimeError("this exchange has been answered")
-        connection = self._connection
-        if close or connection.incoming is not None or connection.server.draining:
+        if close:
             self.keep_alive = False
-        if status == 204 or status == 304:
-            body = b""
-            head = encode_head(status, None, headers, *self._persistence())
-        else:
-            length = b"Content-Length: %d" % len(body)
-            head = encode_head(status, None, headers, length, *self._persistence())
-            if self.method == b"HEAD":
-                body = b""
-        self.started = True
-        if connection.exchange is self:
-            connection.write(head + body)
-            connection.release(self.keep_alive)
+        has_length = status != 204 and status != 304
+        self.begin(status, None, headers, len(body) if has_length else None)
+        self.write(body)
+        self.finish()
 
     def begin(
-        self, status: int, reason: bytes, headers: Sequence[Field], length: int | None
+        self, status: int, reason: bytes | None, headers: Sequence[Field], length: int | None
     ) -> None:
         """Start an answer of `length` bytes, or of a length not known yet (None).
 
@@ -139,12 +114,14 @@ class Exchange(Generic[StateT]):
             raise RuntimeError("this exchange has been answered")
         silent = self.method == b"HEAD" or status == 204 or status == 304
         chunked = length is None and not silent and self.head.version == "1.1"
-        connection = self._connection
+        connection = self.connection
         if connection.incoming is not None or connection.server.draining:
             self.keep_alive = False
         elif length is None and not silent and not chunked:
             self.keep_alive = False  # the close is what will end it
-        own = self._persistence()
+        own: tuple[bytes, ...] = _CLOSE
+        if self.keep_alive:
+            own = () if self.head.version == "1.1" else _KEEP_ALIVE
         if chunked:
             own = (b"Transfer-Encoding: chunked", *own)
         elif length is not None and status != 204:
@@ -169,7 +146,7 @@ class Exchange(Generic[StateT]):
 
     def write(self, chunk: bytes) -> None:
         """Add to the answer's body; sent by `flush`."""
-        if not chunk or self._silent or self._connection.exchange is not self:
+        if not chunk or self._silent or self.connection.exchange is not self:
             return
         if self._chunked:
             self._held += (b"%x\r\n" % len(chunk), chunk, b"\r\n")
@@ -184,13 +161,13 @@ class Exchange(Generic[StateT]):
     def flush(self) -> None:
         """Send everything held, in one write."""
         held = self._held
-        if held and self._connection.exchange is self:
+        if held and self.connection.exchange is self:
             self._held = []
-            self._connection.write(held[0] if len(held) == 1 else b"".join(held))
+            self.connection.write(held[0] if len(held) == 1 else b"".join(held))
 
     def finish(self) -> None:
         """End the answer; one that is shorter than announced is aborted instead."""
-        connection = self._connection
+        connection = self.connection
         if connection.exchange is not self:
             return
         if self._missing:
@@ -204,7 +181,7 @@ class Exchange(Generic[StateT]):
 
     def abort(self) -> None:
         """Close so that the client sees the answer as truncated, never as complete."""
-        connection = self._connection
+        connection = self.connection
         if connection.exchange is not self:
             return
         if self.started and (self._chunked or self._missing):
@@ -235,18 +212,98 @@ class Exchange(Generic[StateT]):
 
     def handle_error(self, error: Exception) -> None:
         """Report an error raised for this exchange, and answer with a 500 or a reset."""
-        self._connection.server.fail(self, error)
+        self.connection.server.fail(self, error)
 
     def fail(self, refused: RequestRefused) -> None:
         """Answer with the server's own refusal, or abort a started answer."""
-        if self._connection.exchange is self:
+        if self.connection.exchange is self:
             if self.started:
                 self.abort()
             else:
-                self._connection.refuse(refused)
+                self.connection.refuse(refused)
 
-    def _persistence(self) -> tuple[bytes, ...]:
-        """Return the Connection header line, if one is needed."""
-        if self.keep_alive:
-            return () if self.head.version == "1.1" else _KEEP_ALIVE
-        return _CLOSE
+
+UpstreamErrorKind = Literal[
+    "connect", "connect_timeout", "tls", "first_byte_timeout", "idle_timeout", "reset", "protocol",
+    "busy",
+]  # fmt: skip
+
+
+class UpstreamError(Exception):
+    """No complete answer arrived; `started`: its head had been delivered."""
+
+    def __init__(self, kind: UpstreamErrorKind, message: str, *, started: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.started = started
+
+
+class AnswerSink(Protocol):
+    """Receives one answer, synchronously on the loop, and never from inside `Pool.send`."""
+
+    def on_head(
+        self,
+        status: int,
+        reason: bytes,
+        headers: list[tuple[bytes, bytes]],
+        length: int | None,
+        has_body: bool,
+    ) -> None:
+        """Handle the final head; `has_body` is false where HTTP forbids a body.
+
+        `headers` are end-to-end ones only, without Content-Length.
+        """
+
+    def on_data(self, chunk: bytes) -> None:
+        """Handle body bytes without their transfer framing."""
+
+    def flush(self) -> None:
+        """Pass on what one segment contained; not called for the last segment."""
+
+    def on_end(self) -> None:
+        """Handle the end of a complete answer."""
+
+    def on_error(self, error: UpstreamError) -> None:
+        """Handle an answer that will not be complete."""
+
+
+class UpstreamExchange:
+    """The handle of one sent request: cancel it, pause its answer."""
+
+    __slots__ = (
+        "body", "connection", "deadline", "head", "is_head", "is_over", "paused", "pool", "sink",
+    )  # fmt: skip
+
+    deadline: float
+    """Set and used only while it has no connection: queued, or being connected."""
+
+    def __init__(
+        self, pool: Pool, head: bytes, body: bytes, sink: AnswerSink, is_head: bool
+    ) -> None:
+        self.pool = pool
+        self.head = head
+        self.body = body
+        self.sink = sink
+        self.is_head = is_head
+        self.connection: UpstreamConnection | None = None
+        self.is_over = False
+        self.paused = False
+
+    def cancel(self) -> None:
+        """End the request and its connection at once; the sink is not called any more."""
+        if not self.is_over:
+            self.pool.cancel(self)
+
+    def pause(self) -> None:
+        """Stop reading the answer; bytes already read may still be delivered."""
+        if not self.is_over:
+            self.paused = True
+            if self.connection is not None:
+                self.connection.pause()
+
+    def resume(self) -> None:
+        """Continue to read the answer."""
+        if self.paused and not self.is_over:
+            self.paused = False
+            if self.connection is not None:
+                self.connection.resume()

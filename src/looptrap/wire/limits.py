@@ -1,4 +1,4 @@
-"""ServerLimits: bounds and timeouts of the server."""
+"""Bounds and timeouts: of the server, and of the connections to providers."""
 
 from __future__ import annotations
 
@@ -46,3 +46,37 @@ class ServerLimits:
 
 
 SERVER_LIMITS = Table.of(ServerLimits)
+
+
+@settings
+class UpstreamLimits:
+    """Timeouts in seconds and bounds of one pool."""
+
+    connect_timeout: float = setting("for a connection to a provider", seconds(), default=10.0)
+    """For name look-up, TCP, proxy and TLS together, and for a place in the queue."""
+    first_byte_timeout: float = setting(
+        "for a provider's answer to begin", seconds(), default=600.0
+    )
+    """From the sending of a request to the complete head of its answer."""
+    idle_timeout: float = setting(
+        "between two pieces of a provider's answer", seconds(), default=300.0
+    )
+    keepalive: float = 55.0
+    """How long an unused connection is kept."""
+    max_connections: int = 1024
+    max_queued: int = 1024
+    max_head_bytes: int = 65_536
+    max_headers: int = 256
+
+    def __post_init__(self) -> None:
+        for name in ("connect_timeout", "first_byte_timeout", "idle_timeout", "keepalive"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be more than 0 seconds")
+        for name in ("max_connections", "max_head_bytes", "max_headers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be 1 or more")
+        if self.max_queued < 0:
+            raise ValueError(f"max_queued is {self.max_queued}, must be 0 or more")
+
+
+UPSTREAM_LIMITS = Table.of(UpstreamLimits)

@@ -12,15 +12,10 @@ from ssl import SSLContext
 from typing import cast
 
 from looptrap.wire.dial import dial
+from looptrap.wire.exchange import AnswerSink, UpstreamError, UpstreamErrorKind, UpstreamExchange
+from looptrap.wire.limits import UpstreamLimits
 from looptrap.wire.origin import Origin, Proxy, ProxyEnvironment
 from looptrap.wire.upstream_connection import UpstreamConnection
-from looptrap.wire.upstream_exchange import (
-    AnswerSink,
-    UpstreamError,
-    UpstreamErrorKind,
-    UpstreamExchange,
-    UpstreamLimits,
-)
 from looptrap.wire.write_queue import WriteQueue
 
 METHODS_WITH_BODY = frozenset((b"POST", b"PUT", b"PATCH"))

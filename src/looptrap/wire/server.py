@@ -12,9 +12,14 @@ from ssl import SSLContext
 from typing import Any, cast
 
 from looptrap.wire.exchange import Exchange, Handler
-from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.refusal import RefusalBuilder, RequestRefused, json_refusal, overloaded
+from looptrap.wire.request import (
+    HeadReader,
+    RefusalBuilder,
+    RequestRefused,
+    json_refusal,
+    overloaded,
+)
 from looptrap.wire.server_connection import ServerConnection
 from looptrap.wire.write_queue import WriteQueue
 
@@ -69,17 +74,17 @@ class Server:
     ) -> list[tuple[str, int]]:
         """Accept connections at `host`; return the addresses bound, with the port found for 0."""
         loop = asyncio.get_running_loop()
-        secure = ssl is not None
+        handshake_timeout = None if ssl is None else self.limits.head_timeout
         # uvloop's has a list of sockets, where asyncio declares a tuple.
         listener: Any = await loop.create_server(
-            lambda: cast(asyncio.Protocol, ServerConnection(self, secure)),
+            lambda: cast(asyncio.Protocol, ServerConnection(self)),
             host,
             port,
             ssl=ssl,
             reuse_port=reuse_port or None,
             backlog=_BACKLOG,
-            ssl_handshake_timeout=self.limits.head_timeout if secure else None,
-            ssl_shutdown_timeout=self.limits.head_timeout if secure else None,
+            ssl_handshake_timeout=handshake_timeout,
+            ssl_shutdown_timeout=handshake_timeout,
         )
         self._listeners.append(listener)
         if self._timer is None:

@@ -9,12 +9,22 @@ from ipaddress import IPv6Address
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from looptrap.wire.body import ChunkedBody, SizedBody, body_too_large
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.head import CHUNKED, HEAD_END, check_partial, head_too_long, skip_empty_lines
 from looptrap.wire.header_fields import encode_head
 from looptrap.wire.limits import MEGABYTE
-from looptrap.wire.refusal import RequestRefused, overloaded, request_timed_out
+from looptrap.wire.request import (
+    CHUNKED,
+    HEAD_END,
+    ChunkedBody,
+    RequestRefused,
+    SizedBody,
+    body_too_large,
+    check_partial,
+    head_too_long,
+    overloaded,
+    request_timed_out,
+    skip_empty_lines,
+)
 from looptrap.wire.write_queue import MAX_QUEUED_BYTES
 
 if TYPE_CHECKING:
@@ -24,107 +34,6 @@ if TYPE_CHECKING:
 MAX_LINGER_BYTES = MEGABYTE
 LINGER_TIMEOUT_S = 2.0
 _LINGER_ZERO = struct.pack("ii", 1, 0)
-
-
-class ClosableConnection:
-    """The writing and closing of a connection; what it receives after that is dropped."""
-
-    __slots__ = (
-        "_drained", "_ended", "_outgoing", "_reading_paused", "_unsent", "_writing_paused",
-        "deadline", "server", "transport",
-    )  # fmt: skip
-
-    transport: asyncio.Transport
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.deadline = 0.0
-        self._ended = False  # nothing more is read as a request
-        self._drained = 0
-        self._reading_paused = False
-        self._writing_paused = False
-        self._unsent = 0  # bytes of a slow reader's answer, at the last check
-        self._outgoing = b""  # what is sent at the end of this turn of the loop
-
-    def write(self, data: bytes) -> None:
-        """Send bytes: at the end of this turn of the loop, or now if they are many or alone."""
-        if self._outgoing:
-            self._outgoing += data
-        else:
-            self._outgoing = data
-            if self.server.open_exchanges > 1:
-                self.server.writes.add(self)
-            else:
-                self.send()
-        if len(self._outgoing) > MAX_QUEUED_BYTES:
-            self.send()
-
-    def send(self) -> None:
-        """Send what was written."""
-        data, self._outgoing = self._outgoing, b""
-        if data and not self.transport.is_closing():
-            self.transport.write(data)
-
-    def _close(self) -> None:
-        """Send what is written, then close."""
-        self._ended = True
-        self.deadline = self.server.clock() + self.server.limits.write_timeout
-        self.send()
-        self.transport.close()
-
-    def _linger(self) -> None:
-        """Send what is written and our EOF; read on for a while.
-
-        Closing with bytes unread would reset the connection, and the client might lose the answer.
-        """
-        self._ended = True
-        self.deadline = self.server.clock() + LINGER_TIMEOUT_S
-        self._resume_reading()
-        self.send()
-        if self.transport.can_write_eof() and not self.transport.is_closing():
-            self.transport.write_eof()
-
-    def _reset(self) -> None:
-        """Close with a reset: an unfinished answer must not look complete to the client."""
-        self._ended = True
-        self.send()
-        sock = self.transport.get_extra_info("socket")
-        if sock is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
-        self.transport.abort()
-
-    def _drain(self, size: int) -> None:
-        """Drop what a lingering connection still receives; leave the rest to the kernel."""
-        self._drained += size
-        if self._drained > MAX_LINGER_BYTES:
-            self._pause_reading()
-
-    def _pause_reading(self) -> None:
-        if not self._reading_paused and not self.transport.is_closing():
-            self._reading_paused = True
-            self.transport.pause_reading()
-
-    def _resume_reading(self) -> None:
-        if self._reading_paused and not self.transport.is_closing():
-            self._reading_paused = False
-            self.transport.resume_reading()
-
-    def _watch_writing(self) -> None:
-        """Note that the client reads slowly, and when it must have made progress."""
-        self._writing_paused = True
-        self._unsent = self.transport.get_write_buffer_size()
-        self.deadline = self.server.clock() + self.server.limits.write_timeout
-
-    def _has_read_since(self, now: float) -> bool:
-        """Return whether a slow reader made progress since the last check, and extend its time."""
-        unsent = self.transport.get_write_buffer_size()
-        if unsent >= self._unsent:
-            return False
-        self._unsent = unsent
-        self.deadline = now + self.server.limits.write_timeout
-        return True
-
-
 MAX_HELD_BYTES = 64 * 1024
 """Bytes buffered while a request is unanswered; beyond it, the socket is not read."""
 _BUFFER_FULL_MESSAGE = "The server holds too many request bytes already."
@@ -142,7 +51,7 @@ def network_of(peer: str) -> str:
     return str(mapped) if mapped is not None else address.packed[:8].hex()
 
 
-class ServerConnection(ClosableConnection):
+class ServerConnection:
     """Reads one request, waits for its answer, reads the next.
 
     `exchange` is the request being read or answered, `incoming` its body while that is incomplete,
@@ -150,12 +59,16 @@ class ServerConnection(ClosableConnection):
     """
 
     __slots__ = (
-        "_counted", "_held", "exchange", "incoming", "network", "number", "peer", "secure",
+        "_counted", "_drained", "_ended", "_held", "_outgoing", "_reading_paused", "_unsent",
+        "_writing_paused", "deadline", "exchange", "incoming", "network", "number", "peer",
+        "server", "transport",
     )  # fmt: skip
 
-    def __init__(self, server: Server, secure: bool) -> None:
-        super().__init__(server)
-        self.secure = secure
+    transport: asyncio.Transport
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.deadline = 0.0
         self.peer = ""
         self.network = ""
         self.number = next(_numbers)
@@ -164,6 +77,12 @@ class ServerConnection(ClosableConnection):
         self.incoming: SizedBody | ChunkedBody | None = None
         self._held = b""
         self._counted = 0  # bytes of the current body, as counted in `server.buffered_bytes`
+        self._ended = False  # nothing more is read as a request
+        self._drained = 0
+        self._reading_paused = False
+        self._writing_paused = False
+        self._unsent = 0  # bytes of a slow reader's answer, at the last check
+        self._outgoing = b""  # what is sent at the end of this turn of the loop
 
     # asyncio.Protocol
 
@@ -179,7 +98,9 @@ class ServerConnection(ClosableConnection):
     def data_received(self, data: bytes) -> None:
         """Read requests, or keep the bytes until the current one is answered."""
         if self._ended:
-            self._drain(len(data))
+            self._drained += len(data)  # dropped; the kernel has the rest
+            if self._drained > MAX_LINGER_BYTES:
+                self._pause_reading()
         elif self._writing_paused or (self.exchange is not None and self.incoming is None):
             self._hold(self._held + data)
             if len(self._held) > MAX_HELD_BYTES:
@@ -194,8 +115,10 @@ class ServerConnection(ClosableConnection):
             self.cut()
 
     def pause_writing(self) -> None:
-        """Pause the source of the answer: the client reads slowly."""
-        self._watch_writing()
+        """Pause the source of the answer: the client reads slowly, and must make progress."""
+        self._writing_paused = True
+        self._unsent = self.transport.get_write_buffer_size()
+        self.deadline = self.server.clock() + self.server.limits.write_timeout
         if self.exchange is not None and self.exchange.source is not None:
             self.exchange.source.pause()
 
@@ -217,6 +140,25 @@ class ServerConnection(ClosableConnection):
         self.server.remove(self)
 
     # Called by exchanges and the server
+
+    def write(self, data: bytes) -> None:
+        """Send bytes: at the end of this turn of the loop, or now if they are many or alone."""
+        if self._outgoing:
+            self._outgoing += data
+        else:
+            self._outgoing = data
+            if self.server.open_exchanges > 1:
+                self.server.writes.add(self)
+            else:
+                self.send()
+        if len(self._outgoing) > MAX_QUEUED_BYTES:
+            self.send()
+
+    def send(self) -> None:
+        """Send what was written."""
+        data, self._outgoing = self._outgoing, b""
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
 
     def release(self, keep_alive: bool) -> None:
         """End the current exchange; go on with the next request, or close."""
@@ -254,7 +196,6 @@ class ServerConnection(ClosableConnection):
         head = encode_head(refused.status, None, headers, *own)
         silent = exchange is not None and exchange.method == b"HEAD"
         self.write(head if silent else head + body)
-        self._clear()
         self._linger()
 
     @property
@@ -275,8 +216,13 @@ class ServerConnection(ClosableConnection):
             self._end()
 
     def cut(self) -> None:
-        """Close with a reset, and end the exchange."""
-        self._reset()
+        """Close with a reset: an unfinished answer must not look complete to the client."""
+        self._ended = True
+        self.send()
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+        self.transport.abort()
         self._disconnect()
 
     def expire(self, now: float) -> None:
@@ -419,15 +365,36 @@ class ServerConnection(ClosableConnection):
         self.server.buffered_bytes += len(data) - len(self._held)
         self._held = data
 
+    def _pause_reading(self) -> None:
+        if not self._reading_paused and not self.transport.is_closing():
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._reading_paused and not self.transport.is_closing():
+            self._reading_paused = False
+            self.transport.resume_reading()
+
+    def _has_read_since(self, now: float) -> bool:
+        """Return whether a slow reader made progress since the last check, and extend its time."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent >= self._unsent:
+            return False
+        self._unsent = unsent
+        self.deadline = now + self.server.limits.write_timeout
+        return True
+
     # Ending
 
     def _end(self) -> None:
         """Close; if the client still sends, linger so that it can read the last answer."""
         if self.incoming is not None or self._held:
-            self._clear()
             self._linger()
         else:
-            self._close()
+            self._ended = True
+            self.deadline = self.server.clock() + self.server.limits.write_timeout
+            self.send()
+            self.transport.close()
 
     def _disconnect(self) -> None:
         exchange, self.exchange = self.exchange, None
@@ -444,3 +411,15 @@ class ServerConnection(ClosableConnection):
         self._hold(b"")
         self.server.buffered_bytes -= self._counted
         self._counted = 0
+
+    def _linger(self) -> None:
+        """Send what is written and our EOF; read on for a while, and drop it.
+
+        Closing with bytes unread would reset the connection, and the client might lose the answer.
+        """
+        self._clear()
+        self.deadline = self.server.clock() + LINGER_TIMEOUT_S
+        self._resume_reading()
+        self.send()
+        if self.transport.can_write_eof() and not self.transport.is_closing():
+            self.transport.write_eof()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import httptools
 
+from looptrap.wire.exchange import AnswerSink, UpstreamError, UpstreamErrorKind, UpstreamExchange
 from looptrap.wire.header_fields import (
     CONNECTION,
     CONTENT_LENGTH,
@@ -16,12 +17,6 @@ from looptrap.wire.header_fields import (
     announces_body,
     field_kinds,
     parse_token_list,
-)
-from looptrap.wire.upstream_exchange import (
-    AnswerSink,
-    UpstreamError,
-    UpstreamErrorKind,
-    UpstreamExchange,
 )
 from looptrap.wire.write_queue import MAX_QUEUED_BYTES
 

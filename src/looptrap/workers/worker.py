@@ -18,7 +18,7 @@ from looptrap.config import Config
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
 from looptrap.gateway.app import App, tune_gc
-from looptrap.workers.channel import (
+from looptrap.workers.pool import (
     FailedMessage,
     ReadyMessage,
     ReloadedMessage,

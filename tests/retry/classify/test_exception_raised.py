@@ -17,7 +17,7 @@ from looptrap.errors import (
     LoopDetectedError,
 )
 from looptrap.retry.classify.exception import classify
-from looptrap.wire.upstream_exchange import UpstreamError
+from looptrap.wire.exchange import UpstreamError
 
 
 class Reply(pydantic.BaseModel):

@@ -1,24 +1,34 @@
-"""Projects, tools, rules and budgets: settings set at run time, by name, on top of the file's."""
+"""SharedSettings: all that was set at run time, on top of the file, and its effect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from looptrap.config import Config
+from looptrap.config.kind import StorePlace
+from looptrap.config.load import with_on_loop
 from looptrap.errors import ConfigError, Problem
+from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.shared_settings.shared_entries import (
     ENTRY_ERRORS,
     SharedEntries,
     merge_by_rank,
 )
+from looptrap.gateway.shared_settings.shared_keys import SharedKeys
+from looptrap.gateway.state_file import StateFile, Time
 from looptrap.policy.budget import BUDGET_LIMITS, Budget
-from looptrap.policy.policy import PROJECT, Project, change_rules
+from looptrap.policy.policy import KILL_SWITCH, PROJECT, KillSwitch, Project, change_rules
 from looptrap.policy.rule import RULE_CHANGE, TOOL, RuleChange, ToolRule
-from looptrap.schema import Text
+from looptrap.schema import Text, read
 from looptrap.schema.wording import listed, suggestion
 
 T = TypeVar("T")
@@ -32,6 +42,12 @@ TOOL_NAME = Text(form="the name of a tool, at most 200 characters", pattern=r"(?
 
 MAX_SWAP_TRIES = 20
 """How often a change is tried while others change the same entry."""
+
+
+KILL_SWITCH_KIND = "kill"
+
+ENDED_SWITCH_TTL = timedelta(days=1)
+"""How long an ended kill switch is remembered, so that no instance restores it."""
 
 
 class RuntimeOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -136,21 +152,9 @@ class RuntimeOverrideSet(Generic[T]):
             return NO_OVERRIDE
 
 
-def _version(value: bytes) -> int:
-    try:
-        return msgspec.json.decode(value, type=RuntimeOverride).version
-    except ENTRY_ERRORS:
-        return 0
-
-
-_merge_later_wins = merge_by_rank(_version)
-
-
-class ProjectOverrides(RuntimeOverrideSet[Project]):
-    """Settings of projects."""
-
-    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
-        super().__init__(PROJECT_KIND, entries, clock, _projects_by_name, _override_project)
+_merge_later_wins = merge_by_rank(
+    lambda entry: msgspec.json.decode(entry, type=RuntimeOverride).version
+)
 
 
 def _projects_by_name(config: Config) -> dict[str, Project]:
@@ -173,13 +177,6 @@ def _override_project(config: Config, name: str, settings: Mapping[str, Any]) ->
     return project
 
 
-class ToolOverrides(RuntimeOverrideSet[ToolRule]):
-    """Thresholds of tools, in place of the file's."""
-
-    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
-        super().__init__(TOOL_KIND, entries, clock, lambda config: config.tools, _read_tool)
-
-
 def _read_tool(_config: Config, name: str, settings: Mapping[str, Any]) -> ToolRule:
     problems: list[Problem] = []
     TOOL_NAME.read(name, "name", problems)
@@ -187,13 +184,6 @@ def _read_tool(_config: Config, name: str, settings: Mapping[str, Any]) -> ToolR
     if problems:
         raise ConfigError(problems)
     return rule
-
-
-class RuleOverrides(RuntimeOverrideSet[RuleChange]):
-    """What is different in single rules, on top of the preset or policies and of the file."""
-
-    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
-        super().__init__(RULE_KIND, entries, clock, lambda _config: {}, _read_rule_change)
 
 
 def _read_rule_change(config: Config, name: str, settings: Mapping[str, Any]) -> RuleChange:
@@ -213,13 +203,6 @@ def _read_rule_change(config: Config, name: str, settings: Mapping[str, Any]) ->
     return change
 
 
-class BudgetOverrides(RuntimeOverrideSet[Budget]):
-    """Limits of budgets, in place of the file's."""
-
-    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
-        super().__init__(BUDGET_KIND, entries, clock, _budgets_by_name, _with_limits)
-
-
 def _budgets_by_name(config: Config) -> dict[str, Budget]:
     return {budget.name: budget for budget in config.budgets}
 
@@ -235,3 +218,175 @@ def _with_limits(config: Config, name: str, settings: Mapping[str, Any]) -> Budg
     if problems:
         raise ConfigError(problems)
     return replace(budgets[name], **limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeKillSwitch:
+    """A kill switch that was set while the gateway ran."""
+
+    id: str
+    created: datetime
+    switch: KillSwitch
+
+
+class RuntimeKillSwitches:
+    """The kill switches that were set at run time, on all instances."""
+
+    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
+        self._entries = entries
+        self._clock = clock
+        entries.merge_by(KILL_SWITCH_KIND, _merge_ended_wins)
+
+    def in_force(self) -> list[RuntimeKillSwitch]:
+        """Return those that have not expired, the oldest first."""
+        now = self._now()
+        found = [
+            RuntimeKillSwitch(id=switch_id, created=created, switch=switch)
+            for switch_id, _, created, switch in self._all()
+            if switch is not None and not is_expired(switch, now)
+        ]
+        return sorted(found, key=lambda one: (one.created, one.id))
+
+    async def add(self, body: object) -> tuple[RuntimeKillSwitch, bool]:
+        """Set one as the file would; return it, and whether the shared store has it.
+
+        A ConfigError lists every mistake.
+        """
+        switch = read_kill_switch(body)
+        now = self._now()
+        if switch.expires is not None and is_expired(switch, now):
+            message = f"is the time {switch.expires.isoformat()}, must be in the future"
+            raise ConfigError([Problem("expires", message)])
+        await self._sweep(now)
+        one = RuntimeKillSwitch(id=secrets.token_hex(4), created=now, switch=switch)
+        stored = _StoredSwitch(created=now, switch=KILL_SWITCH.plain(switch))
+        return one, await self._entries.set(_switch_entry(one.id), msgspec.json.encode(stored))
+
+    async def drop(self, switch_id: str) -> bool | None:
+        """End one; return whether the shared store has that, None where there is none."""
+        with suppress(OSError):
+            await self._entries.refresh()
+        if all(one.id != switch_id for one in self.in_force()):
+            return None
+        ended = msgspec.json.encode(_StoredSwitch(created=self._now()))
+        return await self._entries.set(_switch_entry(switch_id), ended)
+
+    async def _sweep(self, now: datetime) -> None:
+        """Drop those that expired or were ended long ago, unless the store is down."""
+        with suppress(OSError):
+            for switch_id, value, created, switch in list(self._all()):
+                is_old = created + ENDED_SWITCH_TTL <= now
+                if is_old if switch is None else is_expired(switch, now):
+                    await self._entries.swap(_switch_entry(switch_id), value, None)
+
+    def _all(self) -> Iterator[tuple[str, bytes, datetime, KillSwitch | None]]:
+        """Yield the id, entry, creation and switch of each; None for one that was ended."""
+        for switch_id, value in self._entries.of(KILL_SWITCH_KIND).items():
+            try:
+                stored = msgspec.json.decode(value, type=_StoredSwitch)
+                switch = None if stored.switch is None else read_kill_switch(stored.switch)
+            except (*ENTRY_ERRORS, ConfigError):
+                self._entries.ignore(_switch_entry(switch_id), value)
+            else:
+                yield switch_id, value, stored.created.astimezone(UTC), switch
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
+
+
+def read_kill_switch(body: object) -> KillSwitch:
+    """Read a kill switch from JSON, in which times are texts; a ConfigError lists mistakes."""
+    if isinstance(body, dict) and isinstance(body.get("expires"), str):
+        with suppress(ValueError):  # the schema refuses what is no time
+            body = {**body, "expires": datetime.fromisoformat(body["expires"])}
+    switch: KillSwitch = read(KILL_SWITCH, body)
+    return switch
+
+
+def is_expired(switch: KillSwitch, now: datetime) -> bool:
+    """Return whether a kill switch has expired."""
+    return switch.expires is not None and switch.expires <= now
+
+
+class _StoredSwitch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A kill switch in the shared store; without `switch`, one that was ended."""
+
+    created: Time
+    switch: dict[str, Any] | None = None
+
+
+_merge_ended_wins = merge_by_rank(
+    lambda entry: 2 if msgspec.json.decode(entry, type=_StoredSwitch).switch is None else 1
+)
+"""A kill switch that was ended anywhere is ended."""
+
+
+def _switch_entry(switch_id: str) -> str:
+    return f"{KILL_SWITCH_KIND}:{switch_id}"
+
+
+KINDS = (KILL_SWITCH_KIND, PROJECT_KIND, TOOL_KIND, RULE_KIND, BUDGET_KIND)
+"""Entries that change the configuration."""
+
+
+class SharedSettings:
+    """Kill switches, projects, tools, rules, budgets and keys."""
+
+    def __init__(
+        self,
+        entries: SharedEntries,
+        ring: KeyRing,
+        clock: Callable[[], float],
+        *,
+        cache_file: StateFile | None,
+    ) -> None:
+        """With a shared store, its keys are cached in a file."""
+        self.kill_switches = RuntimeKillSwitches(entries, clock)
+        self.projects = RuntimeOverrideSet(
+            PROJECT_KIND, entries, clock, _projects_by_name, _override_project
+        )
+        self.tools = RuntimeOverrideSet(
+            TOOL_KIND, entries, clock, lambda config: config.tools, _read_tool
+        )
+        self.rules = RuntimeOverrideSet(
+            RULE_KIND, entries, clock, lambda _config: {}, _read_rule_change
+        )
+        self.budgets = RuntimeOverrideSet(
+            BUDGET_KIND, entries, clock, _budgets_by_name, _with_limits
+        )
+        self._entries = entries
+        self._keys = SharedKeys(entries, ring, cache_file) if cache_file is not None else None
+        self._applied = self._of_runtime()
+
+    def over(self, config: Config) -> Config:
+        """Return a configuration with what was set at run time on top of it."""
+        policies = config.policies
+        for name, change in self.rules.over(config).items():
+            policies = change_rules(policies, name, change, "", [])
+        config = replace(config, policies=policies)
+        switches = [one.switch for one in self.kill_switches.in_force()]
+        changed = replace(
+            config,
+            kill_switches=(*config.kill_switches, *switches),
+            projects=tuple(self.projects.over(config).values()),
+            tools=self.tools.over(config),
+            budgets=tuple(self.budgets.over(config).values()),
+        )
+        return with_on_loop(changed)
+
+    def follow(self) -> bool:
+        """Apply a change of the keys; return whether `over` returns something else now."""
+        save = self._keys.follow() if self._keys is not None else None
+        if save is not None:
+            asyncio.get_running_loop().run_in_executor(None, save)
+        before, self._applied = self._applied, self._of_runtime()
+        return before != self._applied
+
+    def _of_runtime(self) -> list[dict[str, bytes]]:
+        return [self._entries.of(kind) for kind in KINDS]
+
+
+def key_cache_file(config: Config) -> StateFile:
+    """Return the file that caches the keys of a store: beside the state file, one per store."""
+    url = StorePlace().plain(config.store).encode()
+    return StateFile(f"{config.gateway.state}.{blake2b(url, digest_size=4).hexdigest()}")

@@ -284,10 +284,19 @@ class SharedEntries:
 
 
 def merge_by_rank(rank: Callable[[bytes], int]) -> MergeEntry:
-    """Return a merge that takes the entry of higher rank, else the stored one."""
+    """Return a merge that takes the entry of higher rank, else the stored one.
+
+    An entry that is invalid has the lowest rank.
+    """
+
+    def rank_of(entry: bytes) -> int:
+        try:
+            return rank(entry)
+        except ENTRY_ERRORS:
+            return 0
 
     def merge(stored: bytes | None, ours: bytes) -> bytes:
-        return ours if stored is None or rank(ours) > rank(stored) else stored
+        return ours if stored is None or rank_of(ours) > rank_of(stored) else stored
 
     return merge
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
 
 from looptrap.errors import ConfigError
 from looptrap.gateway.keys import (
+    FileKeyStore,
     KeyChange,
     KeyRing,
     KeyTuple,
+    NewKey,
     check_name,
     with_key_added,
     with_key_revoked,
@@ -32,42 +34,44 @@ T = TypeVar("T")
 log = logging.getLogger("looptrap")
 
 
-async def add(
-    entry_store: EntryStore, name: str, *, project: str = "", now: datetime
-) -> tuple[GatewayKey, str]:
-    """Make a key and keep it in the store; return it with its text, which is shown only here.
+class SharedKeyStore:
+    """As FileKeyStore, in the store that gateways share."""
 
-    An OSError says that the store is down.
-    """
-    return await _change(entry_store, name, lambda keys: with_key_added(keys, name, project, now))
+    def __init__(self, entries: EntryStore) -> None:
+        self._entries = entries
+
+    async def add(self, name: str, project: str = "") -> NewKey:
+        now = datetime.now(UTC)
+        return await self._change(name, lambda keys: with_key_added(keys, name, project, now))
+
+    async def rotate(self, name: str, grace: float = 0.0) -> NewKey:
+        check_name("NAME", name)
+        now = datetime.now(UTC)
+        return await self._change(name, lambda keys: with_key_rotated(keys, name, grace, now))
+
+    async def revoke(self, name: str) -> GatewayKey:
+        check_name("NAME", name)
+        now = datetime.now(UTC)
+        return await self._change(name, lambda keys: with_key_revoked(keys, name, now))
+
+    async def list_keys(self) -> KeyTuple:
+        return _decode_keys(await self._read_entries())
+
+    async def _change(self, name: str, change: KeyChange[T]) -> T:
+        while True:
+            entries = await self._read_entries()
+            keys, result = change(_decode_keys(entries))
+            after = _encode_keys(key for key in keys if key.name == name)
+            if await self._entries.swap(_name(name), entries.get(name), after) == after:
+                return result
+
+    async def _read_entries(self) -> dict[str, bytes]:
+        _, entries = await self._entries.read()
+        prefix, found = _name(""), entries.items()
+        return {name.removeprefix(prefix): one for name, one in found if name.startswith(prefix)}
 
 
-async def revoke(entry_store: EntryStore, name: str, *, now: datetime) -> GatewayKey:
-    """Refuse a key from now on, on all instances; its entry stays."""
-    check_name("NAME", name)
-    return await _change(entry_store, name, lambda keys: with_key_revoked(keys, name, now))
-
-
-async def rotate(
-    entry_store: EntryStore, name: str, *, grace: float = 0.0, now: datetime
-) -> tuple[GatewayKey, str]:
-    """Replace a key by another of its name; the earlier one is valid for `grace` more seconds."""
-    check_name("NAME", name)
-    return await _change(entry_store, name, lambda keys: with_key_rotated(keys, name, grace, now))
-
-
-async def _change(entry_store: EntryStore, name: str, change: KeyChange[T]) -> T:
-    while True:
-        entries = await _read_entries(entry_store)
-        keys, result = change(_decode_keys(entries))
-        after = _encode_keys(key for key in keys if key.name == name)
-        if await entry_store.swap(_name(name), entries.get(name), after) == after:
-            return result
-
-
-async def list_keys(entry_store: EntryStore) -> KeyTuple:
-    """Return all keys in the store, in the order they were made."""
-    return _decode_keys(await _read_entries(entry_store))
+KeyStore = FileKeyStore | SharedKeyStore
 
 
 class SharedKeys:
@@ -120,12 +124,6 @@ class SharedKeys:
             self._file.update(change)
         except (ConfigError, ValueError) as error:
             log.warning("the store's keys are not cached: %s", error)
-
-
-async def _read_entries(entry_store: EntryStore) -> dict[str, bytes]:
-    _, entries = await entry_store.read()
-    prefix, found = _name(""), entries.items()
-    return {name.removeprefix(prefix): one for name, one in found if name.startswith(prefix)}
 
 
 def _decode_keys(

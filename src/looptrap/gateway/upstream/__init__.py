@@ -4,10 +4,9 @@ failover_plan      FailoverPlan: the targets, attempts and time of a route; Cand
 routed_request     RoutedRequest: one call, attempt by attempt
 attempt            UpstreamAttempt: one attempt, whose answer is held until it is known to be good
 outbound_request   RequestBuilder: what is sent to each candidate
-upstream_state     UpstreamState: the circuits and counts of all calls
-provider_health    ProviderHealth: which providers fail now, and log lines about it
+upstream_state     UpstreamState: the circuits and counts of all calls; which providers fail now;
+                   CircuitWatch: circuits of routes without a plan
 circuit_sharing    CircuitSharing: circuits of instances with a shared store
-circuit_watch      CircuitWatch: circuits of routes without a plan
 
 Routes without attempts, a deadline or a second link have no plan: of this, they use only the watch.
 """

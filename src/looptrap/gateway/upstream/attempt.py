@@ -11,12 +11,11 @@ from looptrap.dialect.stream import Framing, WholeFraming, framing_of
 from looptrap.gateway.relay import Relay
 from looptrap.retry.classify import classify, classify_answer, classify_event
 from looptrap.retry.failure import Failure
-from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
+from looptrap.wire.exchange import UpstreamError, UpstreamExchange
+from looptrap.wire.header_fields import Field
 
 if TYPE_CHECKING:
     from looptrap.gateway.upstream.routed_request import RoutedRequest
-
-HeaderFields = list[tuple[bytes, bytes]]
 
 NO_RETRY_FIELD = (b"x-should-retry", b"false")
 
@@ -44,7 +43,7 @@ class ResponseBuffer(msgspec.Struct):
 
     status: int
     reason: bytes
-    headers: HeaderFields
+    headers: list[Field]
     length: int | None
     has_body: bool
     peeks: bool
@@ -88,7 +87,7 @@ class ResponseBuffer(msgspec.Struct):
         return self.size > MAX_PEEK_BYTES
 
 
-def is_encoded(headers: HeaderFields) -> bool:
+def is_encoded(headers: list[Field]) -> bool:
     """Return whether a body is encoded, so that its events cannot be read."""
     return any(len(name) == 16 and name.lower() == b"content-encoding" for name, _ in headers)
 
@@ -132,7 +131,7 @@ class UpstreamAttempt:
             self.upstream is not None or buffer.is_complete or not buffer.is_failed
         )
 
-    def pass_on(self, *more: tuple[bytes, bytes]) -> None:
+    def pass_on(self, *more: Field) -> None:
         """Give the relay what is held, with more headers, and all that follows."""
         buffer, relay = self._buffer, self._relay
         assert buffer is not None
@@ -151,7 +150,7 @@ class UpstreamAttempt:
     # What the provider sends
 
     def on_head(
-        self, status: int, reason: bytes, headers: HeaderFields, length: int | None, has_body: bool
+        self, status: int, reason: bytes, headers: list[Field], length: int | None, has_body: bool
     ) -> None:
         """Hold the head."""
         call = self._relay.call

@@ -55,18 +55,11 @@ class CircuitSharing:
     _stream: SharedStream
     """Set by `start`."""
 
-    def __init__(
-        self,
-        store: RedisStore,
-        learn: Callable[[CircuitOpening], None],
-        *,
-        every: float = POLL_INTERVAL_S,
-    ) -> None:
+    def __init__(self, store: RedisStore, learn: Callable[[CircuitOpening], None]) -> None:
         self.ignored = 0
         """Entries that could not be read."""
         self._store = store
         self._learn = learn
-        self._every = every
         self._instance = token_hex(8)
         self._following: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -146,7 +139,7 @@ class CircuitSharing:
             with suppress(OSError):  # the next poll tries again
                 async for text in self._stream.pull():
                     await self._hear(text)
-            await asyncio.sleep(self._every)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
     async def _hear(self, text: bytes) -> None:
         try:

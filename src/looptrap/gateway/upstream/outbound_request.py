@@ -20,6 +20,7 @@ from looptrap.retry.turn.header import TURN_HEADER
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[][{}]', re.DOTALL)
 _VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]++|\\.)*+")', re.DOTALL)
 _IN_PATH = re.compile(rb"(/models/)[^/:?]+(:[^/?]+)")
+_ENCODING = re.compile(rb"(?im)^content-encoding:[^\r\n]*\r\n")
 _OPEN, _CLOSE = frozenset(b"[{"), frozenset(b"]}")
 
 _encode = msgspec.json.encode
@@ -111,12 +112,6 @@ def filter_target(target: bytes) -> bytes:
     return path + b"?" + b"&".join(kept) if kept else path
 
 
-def drop_field(fields: bytes, name: bytes) -> bytes:
-    """Return a header block without one (lower-case) name."""
-    lines = fields.split(b"\r\n")[:-1]
-    return b"".join([line + b"\r\n" for line in lines if line.partition(b":")[0].lower() != name])
-
-
 class OutboundRequest(msgspec.Struct, frozen=True, gc=False):
     """One request, ready for the wire."""
 
@@ -153,7 +148,7 @@ class RequestBuilder:
             return False
         if self._context.encoding:
             self._body = plain
-            self._fields = drop_field(self._fields, b"content-encoding")
+            self._fields = _ENCODING.sub(b"", self._fields)
         return True
 
     def build(self, candidate: Candidate) -> OutboundRequest:

@@ -8,20 +8,18 @@ from functools import partial
 from math import ceil, inf
 from typing import assert_never
 
-from looptrap.dialect.model import Call
 from looptrap.gateway.provider import status_and_code
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream.attempt import NO_RETRY_FIELD, UpstreamAttempt
 from looptrap.gateway.upstream.failover_plan import Candidate, FailoverPlan, SkippedTargets
 from looptrap.gateway.upstream.outbound_request import OutboundRequest, RequestBuilder
-from looptrap.gateway.upstream.provider_health import refused_key
-from looptrap.gateway.upstream.upstream_state import UpstreamState
-from looptrap.retry.breaker import CircuitPermits, Source
+from looptrap.gateway.upstream.upstream_state import UpstreamState, refused_key, source_of
+from looptrap.retry.breaker import CircuitPermits
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import Chain
 from looptrap.retry.schedule import FinalFailure, RetrySchedule, ScheduleStep, Try, Wait
+from looptrap.wire.exchange import UpstreamError
 from looptrap.wire.pool import Pools
-from looptrap.wire.upstream_exchange import UpstreamError
 
 PEEK_TIMEOUT_S = 1.0
 """Seconds that the opening of a stream is held for what follows it."""
@@ -195,7 +193,8 @@ class RoutedRequest:
         candidate = self._candidate
         if candidate is None:
             return
-        status = int(failure.reason.removeprefix("http_")) if _has_status(failure) else 0
+        _, mark, digits = failure.reason.partition("http_")
+        status = int(digits) if mark else 0
         reason, is_of_key = "", False
         if failure.trips == "provider":
             reason = f"status {status}" if status else failure.message or failure.reason
@@ -304,17 +303,3 @@ class RoutedRequest:
 
 def _attempts_field(attempts: int) -> tuple[bytes, bytes]:
     return (b"X-Looptrap-Attempts", b"%d" % attempts)
-
-
-def _has_status(failure: Failure) -> bool:
-    return failure.reason.startswith("http_")
-
-
-def source_of(relay: Relay) -> Source:
-    """Return whose call it is, for circuits."""
-    return Source(relay.context.identity.caller, partial(_conversation, relay.call))
-
-
-def _conversation(call: Call) -> int:
-    """Return a hash of the conversation: of the client's session, else of its first messages."""
-    return hash(call.request.session or b"".join(call.raws[:2]))

@@ -15,7 +15,7 @@ from looptrap.retry.classify.response import (
     parse_error_body,
 )
 from looptrap.retry.failure import Failure
-from looptrap.wire.upstream_exchange import UpstreamError
+from looptrap.wire.exchange import UpstreamError
 
 
 def classify_tool(exit_code: int | None = None, status: int | None = None) -> Failure | None:

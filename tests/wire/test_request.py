@@ -2,9 +2,8 @@
 
 import pytest
 
-from looptrap.wire.head import CHUNKED, HeadReader
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.refusal import RequestRefused
+from looptrap.wire.request import CHUNKED, HeadReader, RequestRefused
 
 LINES = b"POST /v1 HTTP/1.1\r\nHost: x\r\nX-A: 1"
 

@@ -1,4 +1,4 @@
-"""Request heads, parsed strictly and line by line.
+"""Requests, parsed strictly and within limits: heads line by line, bodies in pieces; refusals.
 
 Clients repeat the same head, apart from its Content-Length, so parsed heads are cached: a known one
 costs a look-up, which is cheaper than any parser's callbacks.
@@ -6,18 +6,64 @@ costs a look-up, which is cheaper than any parser's callbacks.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from looptrap.bounded import BoundedCache
 from looptrap.wire.header_fields import parse_token_list
-from looptrap.wire.refusal import RequestRefused, malformed_request
 
 if TYPE_CHECKING:
+    from looptrap.wire.exchange import Exchange
     from looptrap.wire.header_fields import Field
     from looptrap.wire.limits import ServerLimits
+
+RefusalBuilder = Callable[["Exchange[Any] | None", int, str, str], tuple[list["Field"], bytes]]
+"""(exchange if its head was read, status, code, message) → headers and body of the answer."""
+
+
+class RequestRefused(Exception):  # noqa: N818 - the expected end of a bad request, not a fault of ours
+    """The request is refused; the connection closes after the answer."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def malformed_request(what: str) -> RequestRefused:
+    """Return the refusal of a request that breaks the rules of HTTP/1.1."""
+    return RequestRefused(400, "malformed_request", f"Malformed HTTP request: {what}.")
+
+
+def json_refusal(
+    exchange: Exchange[Any] | None,  # noqa: ARG001 - the shape of `RefusalBuilder`
+    status: int,
+    code: str,
+    message: str,
+) -> tuple[list[Field], bytes]:
+    """Return headers and body in OpenAI's error format."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    error = {"message": message, "type": kind, "param": None, "code": code}
+    headers = [(b"Content-Type", b"application/json")]
+    if status == 503:
+        headers.append((b"Retry-After", b"1"))
+    return headers, json.dumps({"error": error}).encode()
+
+
+def request_timed_out(part: str, seconds: float) -> RequestRefused:
+    """Return the refusal of a request whose head or body came too slowly."""
+    message = f"The request's {part} was awaited for {seconds:g} s."
+    return RequestRefused(408, "request_timeout", message)
+
+
+def overloaded(why: str) -> RequestRefused:
+    """Return the refusal of a request for lack of room."""
+    return RequestRefused(503, "overloaded", f"{why} Try again later.")
+
 
 HEAD_END = b"\r\n\r\n"
 CHUNKED = -1
@@ -246,3 +292,149 @@ def _is_chunked(coding: bytes, length: bytes | None, is_http11: bool) -> bool:
     if coding.lower() != b"chunked":
         raise malformed_request("a Transfer-Encoding other than 'chunked'")
     return True
+
+
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?", re.DOTALL)
+_TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*", re.DOTALL)
+_MAX_CHUNK_LINE = 256
+_SMALL_PIECE_BYTES = 4096  # a list of one-byte pieces would cost many times the bytes sent
+
+
+def body_too_large(limit: int) -> RequestRefused:
+    """Return the refusal of a body that exceeds `limit` bytes."""
+    message = f"The request body is larger than {limit} bytes."
+    return RequestRefused(413, "request_too_large", message)
+
+
+def _trailers_too_large() -> RequestRefused:
+    return RequestRefused(431, "headers_too_large", "The trailers of the body are too large.")
+
+
+class SizedBody:
+    """A body of exactly `length` bytes."""
+
+    __slots__ = ("_missing", "_pieces", "size")
+
+    def __init__(self, length: int) -> None:
+        self._missing = length
+        self._pieces: list[bytes | bytearray] = []
+        self.size = 0
+
+    def feed(self, data: bytes, at: int) -> int | None:
+        """Consume body bytes; return how many bytes follow the body, None if it is incomplete."""
+        left = len(data) - at - self._missing
+        piece = data[at : at + self._missing]
+        if len(piece) < _SMALL_PIECE_BYTES and self._pieces:
+            self._add_small(piece)
+        else:
+            self._pieces.append(piece)
+        self.size += len(piece)
+        self._missing -= len(piece)
+        return left if left >= 0 else None
+
+    def content(self) -> bytes:
+        """Return the whole body."""
+        return b"".join(self._pieces)
+
+    def _add_small(self, piece: bytes) -> None:
+        """Append a small piece to one growing buffer."""
+        last = self._pieces[-1]
+        if isinstance(last, bytearray):
+            last += piece
+        else:
+            self._pieces.append(bytearray(piece))
+
+
+class ChunkedBody:
+    """A chunked body; extensions and trailers are checked and dropped."""
+
+    __slots__ = ("_content", "_limits", "_missing", "_partial", "_trailer_bytes")
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self._limits = limits
+        # One growing buffer: a list of one-byte chunks would cost many times the bytes sent.
+        self._content = bytearray()
+        self._partial = b""
+        self._missing = 0  # of the current chunk, with the line end after its data
+        self._trailer_bytes = -1  # -1: the last chunk has not come yet
+
+    @property
+    def size(self) -> int:
+        """Bytes held so far."""
+        return len(self._content) + len(self._partial)
+
+    def feed(self, data: bytes, at: int) -> int | None:
+        """Consume body bytes; return how many bytes follow the body, None if it is incomplete."""
+        if self._partial:
+            data = self._partial + data[at:]
+            at = 0
+            self._partial = b""
+        end = len(data)
+        while True:
+            if self._missing:
+                at = self._take_data(data, at)
+                if self._missing:
+                    self._partial = data[at:]
+                    return None
+            line_end = data.find(b"\n", at)
+            if line_end < 0:
+                self._hold_line(data[at:end])
+                return None
+            line = data[at:line_end]
+            at = line_end + 1
+            if line[-1:] != b"\r":
+                raise malformed_request("a line of the chunked body ends without CR")
+            if self._trailer_bytes < 0:
+                self._start_chunk(line[:-1])
+            elif len(line) == 1:
+                return end - at
+            else:
+                self._drop_trailer(line)
+
+    def _take_data(self, data: bytes, at: int) -> int:
+        """Copy the current chunk's data from `at` on; return where the rest starts."""
+        content = min(self._missing - 2, len(data) - at)
+        if content > 0:
+            self._content += memoryview(data)[at : at + content]
+            self._missing -= content
+            at += content
+        if self._missing == 2 and len(data) > at:
+            line_end = data[at : at + 2]
+            if not b"\r\n".startswith(line_end):
+                raise malformed_request("the data of a chunk does not end where its size says")
+            if len(line_end) == 2:
+                self._missing = 0
+                at += 2
+        return at
+
+    def _start_chunk(self, line: bytes) -> None:
+        match = _CHUNK_LINE.fullmatch(line) if len(line) <= _MAX_CHUNK_LINE else None
+        if match is None:
+            raise malformed_request("invalid chunk size")
+        size = int(match[1], 16)
+        if size == 0:
+            self._trailer_bytes = 0
+        elif len(self._content) + size > self._limits.max_body:
+            raise body_too_large(self._limits.max_body)
+        else:
+            self._missing = size + 2
+
+    def _drop_trailer(self, line: bytes) -> None:
+        self._trailer_bytes += len(line)
+        if self._trailer_bytes > self._limits.max_head:
+            raise _trailers_too_large()
+        if _TRAILER_LINE.fullmatch(line[:-1]) is None:
+            raise malformed_request("invalid trailer")
+
+    def _hold_line(self, line: bytes) -> None:
+        """Keep the start of a line whose end has not come yet."""
+        if self._trailer_bytes < 0:
+            if len(line) > _MAX_CHUNK_LINE + 1:
+                raise malformed_request("invalid chunk size")
+        elif self._trailer_bytes + len(line) > self._limits.max_head:
+            raise _trailers_too_large()
+        self._partial = line
+
+    def content(self) -> bytes:
+        """Return the whole body."""
+        return bytes(self._content)
