@@ -44,13 +44,13 @@ from looptrap.admin.operation import (
     table_body,
 )
 from looptrap.config.check import claim_warnings
-from looptrap.config.toml import toml_table
 from looptrap.database.database import Page
 from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
 from looptrap.incident.history.incident_table import cursor_of
 from looptrap.incident.model import Incident
 from looptrap.policy.policy import KILL_SWITCH
 from looptrap.schema import Number, Text
+from looptrap.schema.wording import toml_table
 
 COOLDOWNS_PATH = "/api/v1/cooldowns"
 KILL_SWITCHES_PATH = "/api/v1/kill-switches"

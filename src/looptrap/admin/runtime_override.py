@@ -11,14 +11,13 @@ from looptrap.admin.api import ApiError, ApiRequest
 from looptrap.admin.audit import record_change
 from looptrap.admin.operation import ANY_TEXT, Api, Body, Operation, delete, get, json_body, put
 from looptrap.config import Config
-from looptrap.config.toml import toml_table
 from looptrap.gateway.app import App
 from looptrap.gateway.shared_settings.runtime_override import RuntimeOverride, RuntimeOverrideSet
 from looptrap.policy.kind import NAME
 from looptrap.policy.policy import PROJECT
 from looptrap.policy.rule import RULE, RULE_CHANGE, TOOL
 from looptrap.schema import Kind, Table
-from looptrap.schema.wording import inside
+from looptrap.schema.wording import inside, toml_table
 
 _TAG = re.compile(r'"?(\d{1,18})"?')
 

@@ -8,13 +8,12 @@ from typing import Any
 
 from looptrap.config import Config
 from looptrap.config.setting import CONFIG
-from looptrap.config.toml import toml_lines
 from looptrap.detect.window import HIT_LIMIT
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Project
 from looptrap.policy.rule import ANSWERS, Rule, ToolRule
 from looptrap.schema import Table, read
-from looptrap.schema.wording import inside
+from looptrap.schema.wording import inside, toml_lines
 
 MAX_ROUNDS = 40
 """The most rounds that a rule can consider."""
