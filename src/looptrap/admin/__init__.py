@@ -15,7 +15,7 @@ usage             calls and costs over time, and by caller
 provider          failures, latency and circuits of providers
 config            every value in effect, policies
 key               gateway keys: made, rotated, revoked
-budget            budgets, their accounts, and limits set at run time
+budget            budgets, their accounts and breaches, and limits set at run time
 enforcement       cooldowns, releases, kill switches
 incident          incidents and annotations; incident_view makes the JSON
 runtime_override  settings of projects, tools and rules, on top of the file

@@ -12,8 +12,7 @@ from looptrap import __version__
 from looptrap.admin.alert import AlertApi
 from looptrap.admin.api import JSON_TYPE, ApiRequest, ErrorBody
 from looptrap.admin.audit import AuditApi
-from looptrap.admin.breach import BreachApi
-from looptrap.admin.budget import BudgetApi
+from looptrap.admin.budget import BreachApi, BudgetApi
 from looptrap.admin.call import CallApi
 from looptrap.admin.config import ConfigApi
 from looptrap.admin.demo import DemoApi

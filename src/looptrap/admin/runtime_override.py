@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 from looptrap.admin.api import ApiError, ApiRequest
 from looptrap.admin.audit import record_change
 from looptrap.admin.operation import ANY_TEXT, Api, Body, Operation, delete, get, json_body, put
 from looptrap.config import Config
-from looptrap.gateway.app import App
 from looptrap.gateway.shared_settings.runtime_override import RuntimeOverride, RuntimeOverrideSet
 from looptrap.policy.kind import NAME
 from looptrap.policy.policy import PROJECT
@@ -55,20 +54,6 @@ class RuleList(TypedDict):
 Plain = dict[str, Any]
 
 
-class OverrideKind(NamedTuple):
-    """Things that have settings by name."""
-
-    noun: str
-    example: str
-    overrides: Callable[[App], RuntimeOverrideSet[Any]]
-    settings: Callable[[Config], dict[str, Plain]]
-    """Returns the settings of a configuration by name."""
-    toml: Callable[[Config, str, Plain], str]
-    """Returns run-time settings of a name as a table for the file."""
-    must_fit: tuple[str, ...] = ()
-    """Parts of the configuration in effect, not of the file, that settings must fit."""
-
-
 def replacing_table(noun: str, table: Table[Any], below: Plain, run_time: Plain) -> str:
     """Return a whole table, without defaults: of a list of tables, none is changed in part."""
     defaults = {
@@ -81,43 +66,61 @@ def replacing_table(noun: str, table: Table[Any], below: Plain, run_time: Plain)
 
 
 class OverrideApi(Api):
-    """Answers under the path of one kind."""
+    """Answers under the path of things that have settings by name."""
 
-    kind: ClassVar[OverrideKind]
+    noun: ClassVar[str]
+    example: ClassVar[str]
+    table: ClassVar[Table[Any]]
+    """Of one of them."""
+    must_fit: ClassVar[tuple[str, ...]] = ()
+    """Parts of the configuration in effect, not of the file, that settings must fit."""
+
+    @property
+    def _overrides(self) -> RuntimeOverrideSet[Any]:
+        overrides: RuntimeOverrideSet[Any] = getattr(self._app.shared_settings, f"{self.noun}s")
+        return overrides
+
+    def _settings(self, config: Config) -> dict[str, Plain]:
+        """Return the settings of a configuration by name."""
+        return {one.name: self.table.plain(one) for one in getattr(config, f"{self.noun}s")}
+
+    def _toml(self, name: str, run_time: Plain) -> str:
+        """Return run-time settings of a name as a table for the file."""
+        below = self._settings(self._app.config).get(name, {"name": name})
+        return replacing_table(self.noun, self.table, below, run_time)
 
     async def list_all(self, _request: ApiRequest) -> dict[str, list[OverrideView]]:
         """Return all things of this kind."""
-        kind = self.kind
-        names = {**kind.settings(self._app.config), **kind.overrides(self._app).layers()}
-        return {f"{kind.noun}s": [self._view(name) for name in names]}
+        names = {**self._settings(self._app.config), **self._overrides.layers()}
+        return {f"{self.noun}s": [self._view(name) for name in names]}
 
     async def show(self, request: ApiRequest) -> OverrideView:
         """Return one of them."""
         if self._view(request.name)["effective"] is None:
-            raise ApiError(404, "not_found", f"There is no {self.kind.noun} of this name.")
+            raise ApiError(404, "not_found", f"There is no {self.noun} of this name.")
         return self._answer(request)
 
     async def put(self, request: ApiRequest) -> OverrideView:
         """Replace its run-time settings."""
         settings = request.body
         if not isinstance(settings, dict):
-            raise ApiError(400, "bad_request", f"Send settings such as {self.kind.example}.")
+            raise ApiError(400, "bad_request", f"Send settings such as {self.example}.")
         version = _expected_version(request, settings.pop("version", None))
-        in_effect = {name: getattr(self._config, name) for name in self.kind.must_fit}
+        in_effect = {name: getattr(self._config, name) for name in self.must_fit}
         base = replace(self._app.config, **in_effect)
-        change = self.kind.overrides(self._app).put(base, request.name, settings, version)
+        change = self._overrides.put(base, request.name, settings, version)
         return await self._change(request, "put", change)
 
     async def drop(self, request: ApiRequest) -> OverrideView:
         """Remove its run-time settings."""
         version = _expected_version(request, None)
-        change = self.kind.overrides(self._app).drop(request.name, version)
+        change = self._overrides.drop(request.name, version)
         return await self._change(request, "delete", change)
 
     async def _change(
         self, request: ApiRequest, verb: str, change: Awaitable[RuntimeOverride | None]
     ) -> OverrideView:
-        noun, name = self.kind.noun, request.name
+        noun, name = self.noun, request.name
         before = self._view(name)["run_time"]
         try:
             changed = await change
@@ -138,15 +141,14 @@ class OverrideApi(Api):
         return view
 
     def _view(self, name: str) -> OverrideView:
-        kind, of_file = self.kind, self._app.config
-        override = kind.overrides(self._app).layer(name)
+        override = self._overrides.layer(name)
         return {
             "name": name,
             "version": override.version,
-            "file": kind.settings(of_file).get(name),
+            "file": self._settings(self._app.config).get(name),
             "run_time": override.settings if override.version else None,
-            "effective": kind.settings(self._config).get(name),
-            "toml": kind.toml(of_file, name, override.settings) if override.version else None,
+            "effective": self._settings(self._config).get(name),
+            "toml": self._toml(name, override.settings) if override.version else None,
         }
 
 
@@ -177,29 +179,18 @@ def _expected_version(request: ApiRequest, in_body: object) -> int | None:
     return int(match[1])
 
 
-def _projects(config: Config) -> dict[str, Plain]:
-    return {one.name: PROJECT.plain(one) for one in config.projects}
-
-
 class ProjectApi(OverrideApi):
     """Answers under `/api/v1/projects`."""
 
-    kind = OverrideKind(
-        noun="project",
-        example='{"detection": "shadow"}',
-        overrides=lambda app: app.shared_settings.projects,
-        settings=_projects,
-        toml=lambda config, name, run_time: replacing_table(
-            "project", PROJECT, _projects(config).get(name, {"name": name}), run_time
-        ),
-        must_fit=("policies",),
-    )
+    noun, table = "project", PROJECT
+    example = '{"detection": "shadow"}'
+    must_fit = ("policies",)
     operations = (
         get("/api/v1/projects", "projects, of the file and set at run time", answer=ProjectList)(
             OverrideApi.list_all
         ),
         *override_operations(
-            "project", json_body(PROJECT, "name", "keys", version=VERSION_SCHEMA), NAME
+            noun, json_body(PROJECT, "name", "keys", version=VERSION_SCHEMA), NAME
         ),
     )
 
@@ -207,33 +198,20 @@ class ProjectApi(OverrideApi):
 class ToolApi(OverrideApi):
     """Answers under `/api/v1/tools`."""
 
-    kind = OverrideKind(
-        noun="tool",
-        example='{"thresholds": {"warn": 20, "block": 60}} or {"exempt": true}',
-        overrides=lambda app: app.shared_settings.tools,
-        settings=lambda config: {name: TOOL.plain(one) for name, one in config.tools.items()},
-        toml=lambda _config, name, run_time: toml_table(f"[{inside('tools', name)}]", run_time),
-    )
+    noun, table = "tool", TOOL
+    example = '{"thresholds": {"warn": 20, "block": 60}} or {"exempt": true}'
     operations = (
         get("/api/v1/tools", "tools with settings of their own", answer=ToolList)(
             OverrideApi.list_all
         ),
-        *override_operations("tool", json_body(TOOL, version=VERSION_SCHEMA), ANY_TEXT),
+        *override_operations(noun, json_body(TOOL, version=VERSION_SCHEMA), ANY_TEXT),
     )
 
+    def _settings(self, config: Config) -> dict[str, Plain]:
+        return {name: TOOL.plain(one) for name, one in config.tools.items()}
 
-def _rules(config: Config) -> dict[str, Plain]:
-    """Return the rules by name; of several with one name, the first."""
-    rules = [rule for policy in config.policies for rule in policy.rules]
-    return {rule.name: RULE.plain(rule) for rule in reversed(rules)}
-
-
-def _rule_toml(config: Config, name: str, run_time: Plain) -> str:
-    """Return the change of a rule, with what the file changes in it already."""
-    below = RULE_CHANGE.plain(config.rules[name]) if name in config.rules else {}
-    if run_time.keys() & LADDER_SETTINGS:
-        below = {key: value for key, value in below.items() if key not in LADDER_SETTINGS}
-    return toml_table(f"[{inside('rules', name)}]", {**below, **run_time})
+    def _toml(self, name: str, run_time: Plain) -> str:
+        return toml_table(f"[{inside('tools', name)}]", run_time)
 
 
 LADDER_SETTINGS = {"threshold", "action", "thresholds"}
@@ -243,19 +221,27 @@ LADDER_SETTINGS = {"threshold", "action", "thresholds"}
 class RuleApi(OverrideApi):
     """Answers under `/api/v1/rules`."""
 
-    kind = OverrideKind(
-        noun="rule",
-        example='{"thresholds": {"warn": 4, "block": 8}} or {"enabled": false}',
-        overrides=lambda app: app.shared_settings.rules,
-        settings=_rules,
-        toml=_rule_toml,
-        must_fit=("projects",),
-    )
+    noun, table = "rule", RULE
+    example = '{"thresholds": {"warn": 4, "block": 8}} or {"enabled": false}'
+    must_fit = ("projects",)
     operations = (
         get(
             "/api/v1/rules",
             "rules, of the file or preset and changed at run time",
             answer=RuleList,
         )(OverrideApi.list_all),
-        *override_operations("rule", json_body(RULE_CHANGE, version=VERSION_SCHEMA), ANY_TEXT),
+        *override_operations(noun, json_body(RULE_CHANGE, version=VERSION_SCHEMA), ANY_TEXT),
     )
+
+    def _settings(self, config: Config) -> dict[str, Plain]:
+        """Return the rules by name; of several with one name, the first."""
+        rules = [rule for policy in config.policies for rule in policy.rules]
+        return {rule.name: RULE.plain(rule) for rule in reversed(rules)}
+
+    def _toml(self, name: str, run_time: Plain) -> str:
+        """Return the change of a rule, with what the file changes in it already."""
+        changes = self._app.config.rules
+        below = RULE_CHANGE.plain(changes[name]) if name in changes else {}
+        if run_time.keys() & LADDER_SETTINGS:
+            below = {key: value for key, value in below.items() if key not in LADDER_SETTINGS}
+        return toml_table(f"[{inside('rules', name)}]", {**below, **run_time})
