@@ -12,8 +12,8 @@ from tests.cli.operating import operated
 from tests.examples import examples
 from tests.gateway.test_usage import PRICES
 
-from looptrap.admin.openapi import document
 from looptrap.admin.operation import ERROR_DESCRIPTIONS
+from looptrap.admin.server import document
 
 STREAMS = "/api/v1/events"
 """Answered without end: described, but not to be tried."""

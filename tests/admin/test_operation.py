@@ -5,8 +5,8 @@ from tests.admin.operating import operating, told
 
 from looptrap.admin import server
 from looptrap.admin.api import ApiRequest
-from looptrap.admin.openapi import APIS, OPERATIONS
 from looptrap.admin.operation import Api, get
+from looptrap.admin.server import APIS, OPERATIONS
 
 READ_TOKEN = {"Authorization": "Bearer read"}
 

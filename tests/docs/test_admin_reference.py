@@ -23,8 +23,8 @@ from looptrap.admin import (
 from looptrap.admin.alert import ChannelList, DeliveryPage
 from looptrap.admin.enforcement import KillSwitchCreated
 from looptrap.admin.incident_view import IncidentDetail
-from looptrap.admin.openapi import OPERATIONS
 from looptrap.admin.rule_trial import WhatIfResult
+from looptrap.admin.server import OPERATIONS
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text()
 

@@ -1,12 +1,9 @@
 """For operators: health, metrics, the dashboard, and the API that it uses.
 
-server            AdminServer: the listener and its time limits
-auth              AdminAuth: who sends a request, and what they may do
-operator          Operator: by token, or by the user header of a trusted proxy
-operation         Operation: declared beside its handler; route and description follow
+server            AdminServer: the listener, its time limits, the dashboard's files, all operations
+auth              AdminAuth: which Operator sends a request, by token or by the header of a proxy
+operation         Operation: declared beside its handler; route and OpenAPI document follow
 api               requests and responses: parameters, JSON, errors, times, the history
-openapi           all operations, and the document that describes them
-dashboard_files   the dashboard's files
 metrics           what Prometheus scrapes, and its sums over workers
 worker_proxy      the admin listener of several workers: merges their answers
 

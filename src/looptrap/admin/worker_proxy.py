@@ -17,11 +17,9 @@ from yarl import URL
 
 from looptrap.admin.api import error_response, iso_time, json_response
 from looptrap.admin.audit import OPERATOR_HEADER, SOURCE_HEADER
-from looptrap.admin.auth import OPERATOR
+from looptrap.admin.auth import EVERYBODY_HERE, OPERATOR, AdminAccess, Operator, is_dashboard_path
 from looptrap.admin.budget import BUDGETS_PATH, AccountView, BudgetList, most_used
-from looptrap.admin.dashboard_files import is_dashboard_path
 from looptrap.admin.metrics import MetricTotals
-from looptrap.admin.operator import EVERYBODY_HERE, AdminAccess, Operator
 from looptrap.admin.provider import PROVIDERS_PATH, ProviderList, ProviderView, quantile
 from looptrap.admin.server import AdminServer, Readiness
 from looptrap.admin.status import STATUS_PATH, GatewayStatus, HealthNotice
