@@ -299,7 +299,7 @@ class EnforcementApi(Api):
         with suppress(HistoryUnavailableError):
             found = [await query_history(self._history.refused_under, one) for one in released]
             for incident in sorted({one for some in found for one in some}):
-                await annotate(self._app, request, incident, "release")
+                await annotate(self._app, request, [incident], "release")
 
     async def _find_incidents(self, target: ReleaseTarget) -> list[Incident]:
         """Return the incident of an id, or all open ones of a caller."""

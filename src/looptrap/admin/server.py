@@ -31,7 +31,6 @@ from looptrap.admin.demo import DemoApi
 from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.incident import IncidentApi
-from looptrap.admin.incident_bulk import IncidentBulkApi
 from looptrap.admin.key import KeyApi
 from looptrap.admin.metrics import exposition
 from looptrap.admin.operation import Api, Schema, get, openapi_document
@@ -60,7 +59,7 @@ class OpenApiDocumentApi(Api):
 
 APIS: tuple[type[Api], ...] = (
     StatusApi, UsageApi, CallApi, ProviderApi, KeyApi, ConfigApi, BudgetApi, BreachApi,
-    IncidentBulkApi, IncidentApi, EnforcementApi, ProjectApi, ToolApi, RuleApi, AlertApi,
+    IncidentApi, EnforcementApi, ProjectApi, ToolApi, RuleApi, AlertApi,
     AuditApi, EventStreamApi, RuleTrialApi, DemoApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
