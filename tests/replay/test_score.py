@@ -9,7 +9,7 @@ from tests.replay.recorded import line, stuck
 
 from looptrap.replay.judge import FirstActions
 from looptrap.replay.recorded_run import RunLabel, read_run
-from looptrap.replay.score import LabelGroup, Score, ScoredRun
+from looptrap.replay.replay import LabelGroup, Score, ScoredRun
 
 
 def case(label, *, began=None, hard=False, **first):

@@ -13,8 +13,8 @@ from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
 from looptrap.replay.judge import judge_run
 from looptrap.replay.recorded_run import read_run
+from looptrap.replay.replay import SWEEP_FACTORS, LabelGroup, ScoredRun, ThresholdSweep
 from looptrap.replay.ruleset import MIN_THRESHOLD, Ruleset, scale_ladder, scale_policies
-from looptrap.replay.score import SWEEP_FACTORS, LabelGroup, ScoredRun, ThresholdSweep
 
 ACTIONS = [action for action in Action if action is not Action.ALLOW]
 

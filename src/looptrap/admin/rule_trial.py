@@ -23,8 +23,7 @@ from looptrap.gateway.app import App
 from looptrap.policy import preset
 from looptrap.policy.policy import PROJECT, Project, change_rules
 from looptrap.policy.rule import RULE_CHANGE
-from looptrap.replay.capture import capture_files
-from looptrap.replay.captured_loop import CapturedLoop, CapturedLoopRequest
+from looptrap.replay.capture import CapturedLoop, CapturedLoopRequest, capture_files
 from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.subprocess_worker import TaskName, run_in_subprocess
 from looptrap.replay.try_it import TryItReport, TryItRequest
