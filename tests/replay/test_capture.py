@@ -71,7 +71,7 @@ def replayed(lines, rules):
     player = CaptureReplayer(Ruleset(rules))
     for line in lines:
         player.play(line)
-    return {result.id: result for result in player.finish()}
+    return {run.id: run.result() for run in player.finish()}
 
 
 def first_of(verdicts):
@@ -161,7 +161,7 @@ def test_a_run_that_was_silent_for_an_hour_is_told_and_begins_anew():
     told = []
     for line in live.lines:
         player.play(line)
-        told.append([result.calls for result in player.finished_results()])
+        told.append([result.calls for result in player.finished_runs()])
     assert told == [[], [], [2]]
     assert [(one.id, one.calls) for one in player.finish()] == [(ids[0], 1)]
 
@@ -174,7 +174,7 @@ def test_runs_are_told_in_the_order_of_their_first_calls():
     player = CaptureReplayer(Ruleset(policies(block=3)))
     for line in live.lines:
         player.play(line)
-        assert list(player.finished_results()) == []
+        assert list(player.finished_runs()) == []
     assert [result.id for result in player.finish()][:3] == ids
 
 

@@ -154,25 +154,17 @@ class CaptureReplayer:
         if ticket is not None:
             self._guard.answer(ticket, self.now, line.turn())
 
-    def finished_results(self) -> Iterator[RunResult]:
-        """Yield the results of finished runs, up to the first that is not."""
-        return (run.result() for run in self.finished_runs())
-
     def finished_runs(self) -> Iterator[CapturedRun]:
-        """Yield these runs themselves, without those of which no call was judged."""
+        """Yield the finished runs of which calls were judged, up to the first that is not over."""
         while self._unreported and self._unreported[0].is_over:
             run = self._unreported.popleft()
             if run.calls:
                 yield run
 
-    def end(self) -> None:
-        """End all runs: no more lines will come."""
+    def finish(self) -> Iterator[CapturedRun]:
+        """End all runs, since no more lines will come, and yield those not yielded before."""
         self._open.clear()
-
-    def finish(self) -> Iterator[RunResult]:
-        """End all runs, and yield their results."""
-        self.end()
-        return self.finished_results()
+        return self.finished_runs()
 
 
 def read_captured_line(text: bytes) -> Line:

@@ -15,7 +15,7 @@ import msgspec
 
 from looptrap.errors import CallError
 from looptrap.policy.action import Action
-from looptrap.replay.capture import CaptureReplayer, is_captured
+from looptrap.replay.capture import CapturedRun, CaptureReplayer, is_captured
 from looptrap.replay.judge import FirstActions, RunResult, first_actions, judge_run
 from looptrap.replay.recorded_run import FileLine, RecordedRun, RunLabel, iter_lines, read_run
 from looptrap.replay.ruleset import Ruleset, scale_policies
@@ -274,7 +274,11 @@ class Replay:
 
     def finish(self) -> Iterator[RunResult]:
         """End the captured runs that are still open, and yield their results."""
-        for result in self._captured.finish():
+        return self._results(self._captured.finish())
+
+    def _results(self, runs: Iterable[CapturedRun]) -> Iterator[RunResult]:
+        for run in runs:
+            result = run.result()
             self.summary.add(result)
             yield result
 
@@ -286,8 +290,7 @@ class Replay:
             if is_captured(line.text):
                 self._captured.play(line.text)
                 yield ReplayStep(number, position)
-                for result in self._captured.finished_results():
-                    self.summary.add(result)
+                for result in self._results(self._captured.finished_runs()):
                     yield ReplayStep(number, position, result)
             else:
                 run = read_run(line.text, f"{path.name}:{number}")

@@ -99,14 +99,11 @@ def _in_reach(rule: Rule) -> Rule:
 
 def scale_policies(policies: Iterable[Policy], factor: float) -> tuple[Policy, ...]:
     """Return the policies with every threshold times `factor`."""
-    return tuple(
-        replace(policy, rules=tuple(_scaled_rule(rule, factor) for rule in policy.rules))
-        for policy in policies
-    )
 
+    def scaled(rule: Rule) -> Rule:
+        return replace(rule, ladder=scale_ladder(rule.ladder, factor, rule.max_threshold))
 
-def _scaled_rule(rule: Rule, factor: float) -> Rule:
-    return replace(rule, ladder=scale_ladder(rule.ladder, factor, rule.max_threshold))
+    return tuple(_change_rules(policy, scaled) for policy in policies)
 
 
 def scale_ladder(ladder: Ladder, factor: float, limit: int = HIT_LIMIT) -> Ladder:
