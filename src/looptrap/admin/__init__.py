@@ -9,15 +9,16 @@ worker_proxy      the admin listener of several workers: merges their answers
 
 status            what runs, and notices about what is wrong
 usage             calls and costs over time, and by caller
+call              the log of calls
 provider          failures, latency and circuits of providers
-config            every value in effect, policies
+config            values in effect, policies; projects, tools and rules set at run time
 key               gateway keys: made, rotated, revoked
 budget            budgets, their accounts and breaches, and limits set at run time
 enforcement       cooldowns, releases, kill switches
 incident          incidents and annotations; incident_view makes the JSON
-runtime_override  settings of projects, tools and rules, on top of the file
 audit             who changed what
 event_stream      events as they happen
 alert             channels and deliveries
 rule_trial        rules, tried on captured calls and on a pasted conversation
+demo              a loop that is played into the dashboard
 """

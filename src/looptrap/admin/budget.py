@@ -19,13 +19,13 @@ from looptrap.admin.api import (
     query_page,
     view_of,
 )
-from looptrap.admin.operation import Api, get, json_body
-from looptrap.admin.runtime_override import (
+from looptrap.admin.config import (
     VERSION_SCHEMA,
     OverrideApi,
     override_operations,
     replacing_table,
 )
+from looptrap.admin.operation import Api, get, json_body
 from looptrap.config import Config
 from looptrap.config.description import of_budget, of_rate
 from looptrap.gateway.app import App

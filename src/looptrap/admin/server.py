@@ -26,7 +26,7 @@ from looptrap.admin.auth import (
 )
 from looptrap.admin.budget import BreachApi, BudgetApi
 from looptrap.admin.call import CallApi
-from looptrap.admin.config import ConfigApi
+from looptrap.admin.config import ConfigApi, ProjectApi, RuleApi, ToolApi
 from looptrap.admin.demo import DemoApi
 from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
@@ -36,7 +36,6 @@ from looptrap.admin.metrics import exposition
 from looptrap.admin.operation import Api, Schema, get, openapi_document
 from looptrap.admin.provider import ProviderApi
 from looptrap.admin.rule_trial import RuleTrialApi
-from looptrap.admin.runtime_override import ProjectApi, RuleApi, ToolApi
 from looptrap.admin.status import StatusApi
 from looptrap.admin.usage import UsageApi
 from looptrap.config.kind import Address
