@@ -25,8 +25,8 @@ from looptrap.dialect.model import Message
 from looptrap.errors import CallError, ConfigError
 from looptrap.replay.judge import FirstActions, RunResult, judge_run
 from looptrap.replay.recorded_run import RecordedRun, RunLabel, iter_lines, read_run
+from looptrap.replay.replay import Score, ScoredRun
 from looptrap.replay.ruleset import Ruleset
-from looptrap.replay.score import Score, ScoredRun
 
 OURS = "looptrap"
 EQUAL_CALLS = "3 equal calls in a row"

@@ -29,7 +29,7 @@ PATIENCE = 20.0
 
 MADE = {
     "looptrap.admin.call": "ids of calls, written out in the module",
-    "looptrap.admin.operator": "a pattern of the schema",
+    "looptrap.admin.auth": "a pattern of the schema",
     "looptrap.cli.settings_file": "names of settings, escaped, in the user's own files",
     "looptrap.database.statement": "words of SQL, written out in the module, in our own statements",
     "looptrap.incident.setting": "names of events, with `*` as the only wild card",

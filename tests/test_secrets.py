@@ -24,7 +24,7 @@ from tests.patience import PATIENCE
 from tests.store.serving import free_port, server
 from tests.wire.fake_client import Client
 
-from looptrap.admin.openapi import document
+from looptrap.admin.server import document
 from looptrap.testing import FakeProvider, Reply
 
 ADMIN_GETS = [path for path, known in document()["paths"].items() if "get" in known]

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 from tests.gateway.serving import serving
 
-from looptrap.admin.operator import configured_access, token_access
+from looptrap.admin.auth import configured_access, token_access
 from looptrap.admin.server import DEFAULT_TIMEOUTS, AdminServer
 from looptrap.config.kind import Address
 

@@ -7,8 +7,7 @@ import pytest
 from tests.admin.operating import operating, told
 
 from looptrap.admin import auth
-from looptrap.admin.auth import AdminAuth, GuessLimiter
-from looptrap.admin.operator import token_access
+from looptrap.admin.auth import AdminAuth, GuessLimiter, token_access
 from looptrap.admin.server import AdminServer
 from looptrap.config import load
 from looptrap.config.kind import Address

@@ -138,7 +138,7 @@ async def test_an_id_from_nowhere_leads_to_now(running, last):
 
 
 async def test_silence_is_broken_by_pings(tmp_path, monkeypatch):
-    monkeypatch.setattr(event_module.EventStreamApi.__init__, "__kwdefaults__", {"ping": 0.05})
+    monkeypatch.setattr(event_module, "PING_INTERVAL_S", 0.05)
     async with operating(tmp_path) as (_, operator), listening(operator) as ear:
         assert await ear.next() == ("", "ping")
 

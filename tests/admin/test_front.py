@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.gateway.serving import JSON, chat, serving
 
-from looptrap.admin.operator import AdminAccess, Operator, TokenHolder, token_access
+from looptrap.admin.auth import AdminAccess, Operator, TokenHolder, token_access
 from looptrap.admin.server import AdminServer
 from looptrap.admin.worker_proxy import WorkerEndpoint, WorkerProxy
 from looptrap.config.kind import Address

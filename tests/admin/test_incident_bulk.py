@@ -213,7 +213,7 @@ async def test_an_export_goes_on_over_many_pages(running, monkeypatch):
     await put(here, *(incident(n) for n in range(1_203)))
     found = json.loads((await text(operator, f"{PATH}/export.json"))[0])
     assert [one["id"] for one in found] == [f"inc_{n:04}" for n in reversed(range(1_203))]
-    monkeypatch.setattr("looptrap.admin.incident_bulk.MAX_EXPORTED", 1_202)
+    monkeypatch.setattr("looptrap.admin.incident.MAX_EXPORTED", 1_202)
     error = (await told(operator, "GET", f"{PATH}/export.json", status=422))["error"]
     assert error["code"] == "too_many"
 
@@ -230,7 +230,7 @@ async def test_no_name_is_a_formula_in_a_spreadsheet(running, start):
 
 async def test_a_client_that_does_not_read_an_export_is_cut_off(running, monkeypatch):
     here, operator = running
-    monkeypatch.setattr("looptrap.admin.incident_bulk.WRITE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("looptrap.admin.incident.WRITE_TIMEOUT_S", 0.05)
     await put(here, *(incident(n, message="m" * 4_000) for n in range(5_000)))
     url = operator._base_url
     reader, writer = await asyncio.open_connection(url.host, url.port, limit=1_024)

@@ -7,8 +7,7 @@ from tests.admin.looping import PATH as INCIDENTS
 from tests.admin.looping import incident, loop
 from tests.admin.operating import operating, told
 
-from looptrap.admin.auth import AdminAuth
-from looptrap.admin.operator import configured_access
+from looptrap.admin.auth import AdminAuth, configured_access
 from looptrap.config import load
 from looptrap.errors import ConfigError
 

@@ -7,7 +7,7 @@ import pytest
 from tests.admin.operating import operating
 from tests.admin.test_front import operating as operating_front
 
-from looptrap.admin.dashboard_files import DASHBOARD_DIR, static_files
+from looptrap.admin.server import DASHBOARD_DIR, static_files
 
 IMPORT = re.compile(r"""(?:\bfrom\s*|\bimport\s*\(?\s*)["']([^"'\n]+)["']""")
 LOADED = re.compile(r'(?:src|href)="(ui/[^"]+)"')

@@ -11,7 +11,7 @@ from tests.admin.operating import told
 from tests.gateway.serving import CHAT, JSON, Serving, serving, until
 from tests.store.serving import PATIENCE
 
-from looptrap.admin.operator import token_access
+from looptrap.admin.auth import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.config.kind import Address
 

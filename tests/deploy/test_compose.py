@@ -9,7 +9,7 @@ import pytest
 from tests.deploy.files import COMPOSE, DOCKERFILE, ROOT, compose, configured, documents
 
 from looptrap import __version__
-from looptrap.admin.operator import token_access
+from looptrap.admin.auth import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.gateway.app import App
 from looptrap.gateway.auth import check_exposure, token_from_env

@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 from tests.deploy.files import CHART, ROOT, configured, environment, helm, manifests
 
 from looptrap import __version__
-from looptrap.admin.auth import UNAUTHENTICATED_PATHS
-from looptrap.admin.operator import token_access
+from looptrap.admin.auth import UNAUTHENTICATED_PATHS, token_access
 from looptrap.admin.server import AdminServer
 from looptrap.gateway.app import App
 from looptrap.gateway.auth import check_exposure, token_from_env

@@ -9,12 +9,10 @@ import pytest
 from looptrap.admin import (
     alert,
     audit,
-    breach,
     budget,
     config,
     enforcement,
     incident,
-    incident_bulk,
     key,
     provider,
     rule_trial,
@@ -24,8 +22,8 @@ from looptrap.admin import (
 from looptrap.admin.alert import ChannelList, DeliveryPage
 from looptrap.admin.enforcement import KillSwitchCreated
 from looptrap.admin.incident_view import IncidentDetail
-from looptrap.admin.openapi import OPERATIONS
 from looptrap.admin.rule_trial import WhatIfResult
+from looptrap.admin.server import OPERATIONS
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text()
 
@@ -57,8 +55,8 @@ def test_every_path_is_documented(operation):
     [
         pytest.param(incident.LIST_PARAMETERS, "Incidents", id="incidents"),
         pytest.param(incident.CHANGES_PARAMETERS, "Incidents", id="changes"),
-        pytest.param(incident_bulk.BULK_FIELDS, "Many incidents at once", id="many incidents"),
-        pytest.param(breach.LIST_PARAMETERS, "Breaches", id="breaches"),
+        pytest.param(incident.BULK_FIELDS, "Many incidents at once", id="many incidents"),
+        pytest.param(budget.BREACH_PARAMETERS, "Breaches", id="breaches"),
         pytest.param(alert.DELIVERY_PARAMETERS, "Alerts", id="letters"),
         pytest.param(usage.SPENDING_PARAMETERS, "Spending", id="spending"),
         pytest.param(usage.STATS_PARAMETERS, "Statistics", id="stats"),
@@ -93,10 +91,10 @@ def test_every_parameter_is_documented(table, heading):
         pytest.param(enforcement.CooldownList, "Cooldowns", id="cooldowns"),
         pytest.param(enforcement.ExtendedCooldown, "Cooldowns", id="cooldown"),
         pytest.param(budget.BudgetList, "Budgets", id="budgets"),
-        pytest.param(breach.BreachPage, "Breaches", id="breaches"),
-        pytest.param(breach.BreachDetail, "Breaches", id="a breach"),
+        pytest.param(budget.BreachPage, "Breaches", id="breaches"),
+        pytest.param(budget.BreachDetail, "Breaches", id="a breach"),
         pytest.param(incident.IncidentPage, "Incidents", id="incidents"),
-        pytest.param(incident_bulk.BulkChange, "Many incidents at once", id="many incidents"),
+        pytest.param(incident.BulkChange, "Many incidents at once", id="many incidents"),
         pytest.param(IncidentDetail, "Incidents", id="an incident"),
         pytest.param(audit.AuditPage, "Audit", id="audit"),
         pytest.param(ChannelList, "Alerts", id="channels"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bench.attempts import PLANS
 
-from looptrap.admin import event_stream, incident_bulk, metrics
+from looptrap.admin import event_stream, incident, metrics
 from looptrap.detect.window import HIT_LIMIT
 from looptrap.dialect import stream
 from looptrap.dialect.model import MAX_NAME_CHARS, MAX_TOKENS
@@ -89,7 +89,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ),
         (
             "incidents of one bulk change, and of one export",
-            [incident_bulk.MAX_CHANGED, incident_bulk.MAX_EXPORTED],
+            [incident.MAX_CHANGED, incident.MAX_EXPORTED],
         ),
         (
             "breaches of budgets that wait for the disk, and in the history",

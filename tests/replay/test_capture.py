@@ -1,4 +1,4 @@
-"""Replaying captures: every call is judged as it was when it came."""
+"""Captures: every call is judged as it was when it came, and the latest of a folder are found."""
 
 import json
 import tracemalloc
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.replay.captured import DIALECTS, MODEL
+from tests.replay.capturing import BEGAN, Capturing
 from tests.replay.recorded import line as run_line
 from tests.replay.recorded import openai_round, policies, stuck
 
@@ -20,7 +21,7 @@ from looptrap.policy import preset
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy
 from looptrap.policy.verdict import ALLOWED
-from looptrap.replay.capture import CaptureReplayer
+from looptrap.replay.capture import CaptureReplayer, CaptureSurvey
 from looptrap.replay.judge import BYTES_PER_TOKEN, FirstActions
 from looptrap.replay.replay import Replay
 from looptrap.replay.ruleset import Ruleset
@@ -71,7 +72,7 @@ def replayed(lines, rules):
     player = CaptureReplayer(Ruleset(rules))
     for line in lines:
         player.play(line)
-    return {result.id: result for result in player.finish()}
+    return {run.id: run.result() for run in player.finish()}
 
 
 def first_of(verdicts):
@@ -161,7 +162,7 @@ def test_a_run_that_was_silent_for_an_hour_is_told_and_begins_anew():
     told = []
     for line in live.lines:
         player.play(line)
-        told.append([result.calls for result in player.finished_results()])
+        told.append([result.calls for result in player.finished_runs()])
     assert told == [[], [], [2]]
     assert [(one.id, one.calls) for one in player.finish()] == [(ids[0], 1)]
 
@@ -174,7 +175,7 @@ def test_runs_are_told_in_the_order_of_their_first_calls():
     player = CaptureReplayer(Ruleset(policies(block=3)))
     for line in live.lines:
         player.play(line)
-        assert list(player.finished_results()) == []
+        assert list(player.finished_runs()) == []
     assert [result.id for result in player.finish()][:3] == ids
 
 
@@ -299,3 +300,62 @@ def test_memory_does_not_grow_with_a_capture(tmp_path, monkeypatch, id):
     list(replay.finish())
     assert replay.summary.runs == 400
     assert peak < 4_000_000 < path.stat().st_size
+
+
+MANY = 1_000
+
+
+@pytest.fixture
+def capture(tmp_path):
+    """Two files of five calls each, of which the second names a project."""
+    capture = Capturing(tmp_path / "calls")
+    capture.run(stuck(4))
+    capture.next_file()
+    capture.run(stuck(4), project="research")
+    return capture
+
+
+def test_all_calls_are_found(capture):
+    survey = CaptureSurvey(capture.folder, limit=MANY)
+    assert (survey.calls, survey.files, survey.is_cut) == (10, capture.files, False)
+    assert (survey.began, survey.ended) == (BEGAN + 1, BEGAN + 10)
+    assert (survey.projects, survey.forms) == ({"research"}, {"content"})
+
+
+@pytest.mark.parametrize(
+    ("limit", "began", "files"),
+    [
+        pytest.param(7, 4, 2, id="within the first file"),
+        pytest.param(5, 6, 1, id="the whole second file"),
+        pytest.param(2, 9, 1, id="within the second file"),
+    ],
+)
+def test_the_latest_are_kept(capture, limit, began, files):
+    survey = CaptureSurvey(capture.folder, limit=limit)
+    assert (survey.calls, survey.began, survey.since) == (limit, BEGAN + began, BEGAN + began)
+    assert survey.is_cut
+    assert survey.files[-files:] == capture.files[-files:]
+
+
+@pytest.mark.parametrize(("since", "calls"), [(0, 10), (4, 7), (6, 5), (11, 0)])
+def test_none_is_older_than_asked_for(capture, since, calls):
+    survey = CaptureSurvey(capture.folder, since=BEGAN + since, limit=MANY)
+    assert (survey.calls, survey.is_cut) == (calls, calls < 10)
+    assert len(survey.files) == (2 if calls > 5 else calls > 0)
+
+
+def test_what_is_no_call_and_no_capture_is_passed_over(capture):
+    (capture.folder / "notes.jsonl").write_bytes(capture.files[0].read_bytes())
+    with capture.files[0].open("ab") as file:
+        file.write(b'nonsense\n{"looptrap":1}\n{"looptrap":1,"t":"x"}\n\xff\n')
+    assert CaptureSurvey(capture.folder, limit=MANY).calls == 10
+
+
+def test_answers_are_no_calls(capture):
+    with capture.files[0].open("ab") as file:
+        file.write(CaptureEncoder("digests", b"s").answer_line("lt-1", None, BEGAN + 5))
+    assert CaptureSurvey(capture.folder, limit=MANY).calls == 10
+
+
+def test_a_folder_that_is_not_there_has_no_calls(tmp_path):
+    assert CaptureSurvey(tmp_path / "nowhere", limit=MANY).calls == 0

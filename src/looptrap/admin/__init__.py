@@ -1,26 +1,24 @@
 """For operators: health, metrics, the dashboard, and the API that it uses.
 
-server            AdminServer: the listener and its time limits
-auth              AdminAuth: who sends a request, and what they may do
-operator          Operator: by token, or by the user header of a trusted proxy
-operation         Operation: declared beside its handler; route and description follow
+server            AdminServer: the listener, its time limits, the dashboard's files, all operations
+auth              AdminAuth: which Operator sends a request, by token or by the header of a proxy
+operation         Operation: declared beside its handler; route and OpenAPI document follow
 api               requests and responses: parameters, JSON, errors, times, the history
-openapi           all operations, and the document that describes them
-dashboard_files   the dashboard's files
 metrics           what Prometheus scrapes, and its sums over workers
 worker_proxy      the admin listener of several workers: merges their answers
 
 status            what runs, and notices about what is wrong
 usage             calls and costs over time, and by caller
+call              the log of calls
 provider          failures, latency and circuits of providers
-config            every value in effect, policies
+config            values in effect, policies; projects, tools and rules set at run time
 key               gateway keys: made, rotated, revoked
-budget            budgets, their accounts, and limits set at run time
+budget            budgets, their accounts and breaches, and limits set at run time
 enforcement       cooldowns, releases, kill switches
 incident          incidents and annotations; incident_view makes the JSON
-runtime_override  settings of projects, tools and rules, on top of the file
 audit             who changed what
 event_stream      events as they happen
 alert             channels and deliveries
 rule_trial        rules, tried on captured calls and on a pasted conversation
+demo              a loop that is played into the dashboard
 """

@@ -8,9 +8,8 @@ from typing import Any, TypedDict
 from urllib.parse import unquote
 
 from looptrap.admin.api import CURSOR, LIMIT, ApiRequest, fields, iso_time, query_page, view_of
-from looptrap.admin.auth import OPERATOR
+from looptrap.admin.auth import ADMIN, OPERATOR
 from looptrap.admin.operation import Api, get
-from looptrap.admin.operator import ADMIN_NAME
 from looptrap.errors import DatabaseError
 from looptrap.gateway.app import App
 
@@ -55,7 +54,7 @@ class AuditApi(Api):
 def operator_name(app: App, request: ApiRequest) -> str:
     """Return the name of the operator who sent a request."""
     if app.config.gateway.workers > 1:
-        return unquote(request.http.headers.get(OPERATOR_HEADER, "")) or ADMIN_NAME
+        return unquote(request.http.headers.get(OPERATOR_HEADER, "")) or ADMIN.name
     return request.http[OPERATOR].name
 
 

@@ -1,34 +1,151 @@
-"""Authentication at the admin address: tokens, what they may do, and requests of other sites."""
+"""Authentication at the admin address: operators, their tokens, and requests of other sites."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hmac import compare_digest
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
 
-from looptrap.admin.api import error_response
-from looptrap.admin.dashboard_files import is_dashboard_path
-from looptrap.admin.operator import (
-    ADMIN,
-    EVERYBODY_HERE,
-    READER,
-    AdminAccess,
-    BadUserError,
-    Operator,
-    TokenHolder,
-)
+from looptrap.admin.api import ApiError, error_response, http_exception_response
 from looptrap.bounded import LruMap
+from looptrap.config import Config
+from looptrap.config.gateway import OPERATOR_NAME, Role
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.auth import check_token, is_loopback
+from looptrap.gateway.auth import check_token, is_loopback, token_from_env, unmapped_address
+from looptrap.gateway.browser import is_local_name
+
+
+class Operator(NamedTuple):
+    """Somebody who may use the admin address, and what they may do there."""
+
+    name: str
+    role: Role = "write"
+
+    @property
+    def may_write(self) -> bool:
+        return self.role == "write"
+
+
+ADMIN, READER = Operator("admin"), Operator("reader", "read")
+"""Those who use the token of admin_token_env, or none, and of read_token_env."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserHeader:
+    """The header in which a proxy names its user, and the addresses from which it is believed."""
+
+    name: str
+    proxies: Sequence[IPv4Network | IPv6Network]
+    role: Role = "read"
+    """Of users who are not listed."""
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    """Of those who are, by name."""
+    host: str = ""
+    """The public name of this address."""
+
+    def user(self, request: web.Request) -> Operator | None:
+        """Return who sent a request; None if no trusted proxy says so.
+
+        Raises ApiError where the proxy passes on what a client wrote, or nothing usable, or where
+        the request came under a name that is not this address's own.
+        """
+        values = request.headers.getall(self.name, [])
+        if not values or not self._is_trusted(request.remote or ""):
+            return None
+        if len(values) > 1:
+            message = "The user header of the proxy is there more than once."
+            raise ApiError(400, "bad_user", message)
+        if not re.fullmatch(OPERATOR_NAME, values[0]) or not values[0].isprintable():
+            raise ApiError(400, "bad_user", "The user header of the proxy is not a name.")
+        # A site may point its name at this machine, whose browser may be a trusted address.
+        host = _host(request).lower()
+        if host != self.host and not is_local_name(host):
+            message = "Reach this address by the name in public_url, or by its own."
+            raise ApiError(403, "foreign_host", message)
+        return Operator(values[0], self.roles.get(values[0], self.role))
+
+    def _is_trusted(self, peer: str) -> bool:
+        try:
+            address = ip_address(unmapped_address(peer).partition("%")[0])
+        except ValueError:
+            return False
+        return any(address in network for network in self.proxies)
+
+
+class TokenHolder(NamedTuple):
+    """An operator, their token, and the setting that names its variable."""
+
+    operator: Operator
+    token: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdminAccess:
+    """Who may use the admin address; without any, everybody on this machine."""
+
+    holders: tuple[TokenHolder, ...] = ()
+    users: UserHeader | None = None
+
+
+EVERYBODY_HERE = AdminAccess()
+
+
+def token_access(token: str = "", read_token: str = "") -> AdminAccess:
+    """Return the access with two tokens without names: to change things, and to read them."""
+    both = (
+        TokenHolder(ADMIN, token, "gateway.admin_token_env"),
+        TokenHolder(READER, read_token, "gateway.read_token_env"),
+    )
+    return AdminAccess(tuple(one for one in both if one.token))
+
+
+def configured_access(config: Config, env: Mapping[str, str]) -> AdminAccess:
+    """Return the access under a configuration; a ConfigError names all variables not set."""
+    gateway = config.gateway
+    operators = [
+        (ADMIN, gateway.admin_token_env, "gateway.admin_token_env"),
+        (READER, gateway.read_token_env, "gateway.read_token_env"),
+        *(
+            (Operator(one.name, one.role), one.token_env, f"gateway.operators[{i}].token_env")
+            for i, one in enumerate(gateway.operators)
+        ),
+    ]
+    problems: list[Problem] = []
+    holders: list[TokenHolder] = []
+    for operator, variable, place in operators:
+        try:
+            token = token_from_env(variable, place, env)
+        except ConfigError as error:
+            problems += error.problems
+        else:
+            holders += [TokenHolder(operator, token, place)] if token else []
+    if problems:
+        raise ConfigError(problems)
+    users = None
+    if gateway.user_header is not None:
+        roles = {one.name: one.role for one in gateway.operators if one.token_env is None}
+        host = urlsplit(config.public_url or "").hostname or ""
+        users = UserHeader(
+            gateway.user_header, gateway.trusted_proxies, gateway.user_role, roles, host
+        )
+    return AdminAccess(tuple(holders), users)
+
 
 UNAUTHENTICATED_PATHS = ("/livez", "/readyz")
 """For orchestrators, which have no token; they show nothing but health."""
+
+DASHBOARD_PREFIX = "/ui/"
 
 READ_METHODS = ("GET", "HEAD")
 
@@ -61,6 +178,11 @@ MAX_DELAYED = 64
 LOG_INTERVAL_S = 60.0
 
 log = logging.getLogger("looptrap")
+
+
+def is_dashboard_path(path: str) -> bool:
+    """Return whether a path belongs to the dashboard: it is served without a token."""
+    return path == "/" or path.startswith(DASHBOARD_PREFIX)
 
 
 class FailureCount(msgspec.Struct, gc=False):
@@ -165,14 +287,13 @@ class AdminAuth:
         if is_open and not is_loopback(_host(request)):
             message = "Use 127.0.0.1 or localhost to reach this address."
             return error_response(403, "foreign_host", message)
-        try:
-            operator = ADMIN if is_open else self._user(request) or self._token_holder(request)
-        except BadUserError as error:
-            message = f"The user header of the proxy {error}."
-            return error_response(400, "bad_user", message)
-        except ForeignHostError:
-            message = "Reach this address by the name in public_url, or by its own."
-            return error_response(403, "foreign_host", message)
+        operator: Operator | None = ADMIN
+        if not is_open:
+            try:
+                operator = self._users.user(request) if self._users is not None else None
+            except ApiError as error:
+                return http_exception_response(error)
+            operator = operator or self._token_holder(request)
         if operator is not None:
             request[OPERATOR] = operator
         # A browser loads the page before it can be given a token.
@@ -191,15 +312,6 @@ class AdminAuth:
             return error_response(403, "read_only", "You may see all and change nothing.")
         return None
 
-    def _user(self, request: web.Request) -> Operator | None:
-        """Return the user whom a trusted proxy names."""
-        if self._users is None or (user := self._users.user(request)) is None:
-            return None
-        # A site may point its name at this machine, whose browser may be a trusted address.
-        if not self._users.is_own_host(_host(request)):
-            raise ForeignHostError
-        return user
-
     def _token_holder(self, request: web.Request) -> Operator | None:
         """Return whose token a request has."""
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
@@ -208,10 +320,6 @@ class AdminAuth:
         # All are always compared, so that the time taken reveals nothing.
         matches = [one for token, one in self._holders if compare_digest(sent_token, token)]
         return matches[0] if matches and scheme.lower() == "bearer" else None
-
-
-class ForeignHostError(Exception):
-    """A request came under a name that is not this address's own."""
 
 
 def _check_tokens(holders: Iterable[TokenHolder], host: str) -> None:

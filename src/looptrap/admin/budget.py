@@ -1,19 +1,31 @@
-"""Budgets for operators: recently charged accounts, their balances, and limits set at run time."""
+"""Budgets for operators: accounts and their balances, limits set at run time, and breaches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypedDict, overload
+from math import ceil
+from typing import Literal, TypedDict
 
-from looptrap.admin.api import ApiRequest, IsoTime, field, fields, iso_time, view_of
-from looptrap.admin.operation import get, json_body
-from looptrap.admin.runtime_override import (
+from looptrap.admin.api import (
+    CURSOR,
+    LIMIT,
+    ApiError,
+    ApiRequest,
+    IsoTime,
+    field,
+    fields,
+    iso_time,
+    query_history,
+    query_page,
+    view_of,
+)
+from looptrap.admin.config import (
     VERSION_SCHEMA,
     OverrideApi,
-    OverrideKind,
     override_operations,
     replacing_table,
 )
+from looptrap.admin.operation import Api, get, json_body
 from looptrap.config import Config
 from looptrap.config.description import of_budget, of_rate
 from looptrap.gateway.app import App
@@ -25,6 +37,7 @@ from looptrap.policy.kind import NAME
 from looptrap.policy.policy import Mode
 from looptrap.schema import Text
 from looptrap.store.model import UNLIMITED, Balance
+from looptrap.usage.breach import Breach
 from looptrap.usage.savings import usd
 
 BUDGETS_PATH = "/api/v1/budgets"
@@ -83,22 +96,11 @@ class BudgetList(TypedDict):
     rates: list[RateView]
 
 
-def _settings(config: Config) -> dict[str, dict[str, Any]]:
-    return {one.name: BUDGET.plain(one) for one in config.budgets}
-
-
 class BudgetApi(OverrideApi):
     """Answers under `/api/v1/budgets`."""
 
-    kind = OverrideKind(
-        noun="budget",
-        example='{"limit_usd": 30}',
-        overrides=lambda app: app.shared_settings.budgets,
-        settings=_settings,
-        toml=lambda config, name, run_time: replacing_table(
-            "budget", BUDGET, _settings(config).get(name, {"name": name}), run_time
-        ),
-    )
+    noun, table = "budget", BUDGET
+    example = '{"limit_usd": 30}'
 
     @get(BUDGETS_PATH, "budgets, and how accounts stand", parameters=LIST_PARAMETERS)
     async def _list(self, request: ApiRequest) -> BudgetList:
@@ -108,20 +110,22 @@ class BudgetApi(OverrideApi):
             pair for pair in await recent_balances(app) if _is_wanted(pair[0], **request.query)
         ]
         of_file = {one.name: dict(limits_of(one)) for one in app.config.budgets}
-        views: list[BudgetView] = [
-            {
-                **_budget(budget, unit, limit, balances, now),
-                "file_limit": _amount(unit, of_file[budget.name].get(unit)),
-                "version": settings["version"],
-                "toml": settings["toml"],
-            }
-            for budget, settings in ((one, self._view(one.name)) for one in config.budgets)
-            for unit, limit in limits_of(budget)
-        ]
+        views: list[BudgetView] = []
+        for budget in config.budgets:
+            settings, file_limits = self._view(budget.name), of_file[budget.name]
+            for unit, limit in limits_of(budget):
+                in_file = _amount(unit, file_limits[unit]) if unit in file_limits else None
+                view = _budget(budget, unit, limit, balances, now)
+                view["file_limit"] = in_file
+                view["version"], view["toml"] = settings["version"], settings["toml"]
+                views.append(view)
         own = _budget(SESSION_LIMIT, "usd", UNLIMITED, balances, now)
-        return {
+        if own["accounts"]:
             # Limits that clients set themselves have none of ours, and mostly no account.
-            "budgets": [*views, {**own, "limit": None}] if own["accounts"] else views,
+            own["limit"] = None
+            views.append(own)
+        return {
+            "budgets": views,
             "rates": [
                 {"name": rate.name, "policy": policy.name, "words": of_rate(rate)}
                 for policy in config.policies
@@ -131,7 +135,7 @@ class BudgetApi(OverrideApi):
 
     operations = (
         _list,
-        *override_operations("budget", json_body(BUDGET_LIMITS, version=VERSION_SCHEMA), NAME),
+        *override_operations(noun, json_body(BUDGET_LIMITS, version=VERSION_SCHEMA), NAME),
     )
 
 
@@ -195,15 +199,101 @@ def _account(account: Account, balance: Balance, now: float) -> AccountView:
     }
 
 
-@overload
-def _amount(unit: Unit, amount: int) -> float: ...
+BREACHES_PATH = "/api/v1/breaches"
+
+BREACH_PARAMETERS = fields(field("budget", Text(), "of this budget only"), LIMIT, CURSOR)
+
+RAISE_FACTOR = 2
+"""A suggested limit is so many times the present one."""
 
 
-@overload
-def _amount(unit: Unit, amount: int | None) -> float | None: ...
+class BreachView(TypedDict):
+    """One exceeded account in one period, and what it refused."""
+
+    id: str
+    budget: str
+    by: dict[str, str]
+    unit: str
+    mode: str
+    project: str
+    opened: IsoTime
+    last: IsoTime
+    resets: IsoTime | None
+    state: Literal["open", "over"]
+    used: float
+    limit: float
+    refused: int
+    estimated_usd: float | None
+    fingerprint: str
+    request_id: str
 
 
-def _amount(unit: Unit, amount: int | None) -> float | None:
-    if amount is None:
-        return None
+class BreachPage(TypedDict):
+    """A page of breaches, the latest first."""
+
+    breaches: list[BreachView]
+    next: str | None
+
+
+class BudgetRemedy(TypedDict):
+    """The budget in words, and with a raised limit; null where the budget is gone."""
+
+    words: str | None
+    raised_limit: float | None
+    toml: str | None
+
+
+class BreachDetail(BreachView, BudgetRemedy):
+    """A breach with its budget as it is now, and how to raise that."""
+
+
+class BreachApi(Api):
+    """Answers under `/api/v1/breaches`."""
+
+    @get(BREACHES_PATH, "budgets that refused calls", parameters=BREACH_PARAMETERS)
+    async def _list(self, request: ApiRequest) -> BreachPage:
+        page = await query_page(self._history.breaches.breaches, **request.query)
+        now = self._now()
+        return {"breaches": [breach_view(one, now) for one in page.items], "next": page.next_cursor}
+
+    @get(f"{BREACHES_PATH}/{{id}}", "one of them, and how to raise the limit", errors=(404,))
+    async def _show(self, request: ApiRequest) -> BreachDetail:
+        found = await query_history(self._history.breaches.breach, request.name)
+        if found is None:
+            raise ApiError(404, "not_found", "No breach of a budget has this id.")
+        return {**breach_view(found, self._now()), **_remedy(found, self._config)}
+
+
+def breach_view(one: Breach, now: float) -> BreachView:
+    """Return a breach as it is listed."""
+    return view_of(
+        BreachView,
+        one,
+        by=one.descriptors,
+        opened=iso_time(one.opened),
+        last=iso_time(one.last),
+        resets=iso_time(one.ends) if one.ends else None,
+        state="over" if one.ends and one.ends <= now else "open",
+        used=_amount(one.unit, one.used),
+        limit=_amount(one.unit, one.limit),
+        estimated_usd=usd(one.estimate) if one.estimated else None,
+    )
+
+
+def _remedy(one: Breach, config: Config) -> BudgetRemedy:
+    """Return the budget in words and with a raised limit; nothing of one that is gone."""
+    budget = next((each for each in config.budgets if each.name == one.budget), None)
+    name = f"limit_{one.unit}"
+    limit = getattr(budget, name, None)
+    if budget is None or limit is None:
+        return {"words": None, "raised_limit": None, "toml": None}
+    raised = ceil(limit * RAISE_FACTOR) if limit >= 1 else limit * RAISE_FACTOR
+    return {
+        "words": of_budget(budget),
+        "raised_limit": raised,
+        "toml": replacing_table("budget", BUDGET, BUDGET.plain(budget), {name: raised}),
+    }
+
+
+def _amount(unit: str, amount: int) -> float:
     return usd(amount) if unit == "usd" else amount

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypedDict, get_args
 
 from looptrap.admin.api import (
@@ -23,12 +23,10 @@ from looptrap.admin.api import (
     view_of,
 )
 from looptrap.admin.operation import Api, get
-from looptrap.admin.usage import DAY_S, MAX_STEPS, STEP_KIND, step_problems, time_range
-from looptrap.errors import ConfigError, Problem
+from looptrap.admin.usage import DAY_S, STEP_KIND, step_problems, time_steps
 from looptrap.incident.history import IncidentHistory
 from looptrap.money.price import nano
-from looptrap.schema import Number, Text
-from looptrap.schema.kind import Choice
+from looptrap.schema import Choice, Number, Text
 from looptrap.usage.call_table import CallFigures, CallFilter, LoggedCall, VerdictFilter
 from looptrap.usage.savings import usd
 
@@ -63,13 +61,11 @@ FILTERS = (
     field("min_latency", Number(low=0, high=DAY_S, unit="seconds"), "that took at least this long"),
 )
 
-NUMBER = Number(low=0, high=10**18, whole=True)
-
 LIST_PARAMETERS = fields(
     *FILTERS,
     field("since", Instant(), "from then on"),
     field("until", Instant(), "up to then"),
-    field("after", NUMBER, "logged after the call with this id"),
+    field("after", Number(low=0, high=10**18, whole=True), "logged after the call with this id"),
     LIMIT,
     CURSOR,
 )
@@ -168,14 +164,9 @@ class CallApi(Api):
     @get(f"{CALLS_PATH}/series", "logged calls over time", parameters=SERIES_PARAMETERS)
     async def _series(self, request: ApiRequest) -> CallSeries:
         query, step = request.query, request.query["step"]
-        since, until = time_range(query, self._now())
-        if not 0 <= until - since <= MAX_STEPS * step:
-            message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
-            raise ConfigError([Problem("step", message)])
-        since = since // step * step
+        since, until, begins = time_steps(query, self._now())
         wanted = _filter(query, since=since, until=until)
         found = dict(await query_history(self._history.calls.series, wanted, step))
-        begins = range(int(since), max(int(until), int(since) + 1), step)
         return {
             "since": iso_time(since),
             "until": iso_time(until),
@@ -225,15 +216,12 @@ def _find(history: IncidentHistory, number: int) -> CallDetail | None:
     logged = history.calls.call(number)
     if logged is None:
         return None
-    return {**_call(logged), "incidents": list(_incidents(history, logged))}
-
-
-def _incidents(history: IncidentHistory, logged: LoggedCall) -> Iterator[str]:
-    """Yield the ids of incidents of its session that were open when it was settled."""
-    row = logged.row
+    row, incidents = logged.row, list[str]()
     if row.reason == "loop_detected":
+        # Those of its session that were open when it was settled.
         page = history.incidents(caller=row.caller, session=row.session, since=row.time)
-        yield from (one.id for one in page.items if one.opened <= row.time)
+        incidents = [one.id for one in page.items if one.opened <= row.time]
+    return {**_call(logged), "incidents": incidents}
 
 
 def _step(begin: int, figures: CallFigures) -> CallStep:

@@ -44,13 +44,13 @@ from looptrap.admin.operation import (
     table_body,
 )
 from looptrap.config.check import claim_warnings
-from looptrap.config.toml import toml_table
 from looptrap.database.database import Page
 from looptrap.gateway.shared_settings.runtime_override import RuntimeKillSwitch
 from looptrap.incident.history.incident_table import cursor_of
 from looptrap.incident.model import Incident
 from looptrap.policy.policy import KILL_SWITCH
 from looptrap.schema import Number, Text
+from looptrap.schema.wording import toml_table
 
 COOLDOWNS_PATH = "/api/v1/cooldowns"
 KILL_SWITCHES_PATH = "/api/v1/kill-switches"
@@ -299,7 +299,7 @@ class EnforcementApi(Api):
         with suppress(HistoryUnavailableError):
             found = [await query_history(self._history.refused_under, one) for one in released]
             for incident in sorted({one for some in found for one in some}):
-                await annotate(self._app, request, incident, "release")
+                await annotate(self._app, request, [incident], "release")
 
     async def _find_incidents(self, target: ReleaseTarget) -> list[Incident]:
         """Return the incident of an id, or all open ones of a caller."""

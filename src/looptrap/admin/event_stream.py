@@ -129,9 +129,8 @@ class EventSubscriber:
 class EventFeed:
     """Polls the history while there are subscribers, and sends them all what changed."""
 
-    def __init__(self, app: App, *, interval: float = POLL_INTERVAL_S) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._interval = interval
         self._subscribers: set[EventSubscriber] = set()
         self._polling: asyncio.Task[None] | None = None
         self._has_started = asyncio.Event()
@@ -165,15 +164,11 @@ class EventFeed:
         self._is_closed = True
         self._send(None)
 
-    async def replay(self, after: int) -> bytes:
-        """Return the incidents that changed after that number, each as it is now."""
-        return await query_history(self._read_missed, after)
-
     async def _poll_forever(self) -> None:
         has_begun = await self._attempt(self._begin)
         self._has_started.set()  # even after a failure: a subscriber must not wait for it
         for number in count(1):
-            await asyncio.sleep(self._interval)
+            await asyncio.sleep(POLL_INTERVAL_S)
             if not has_begun:
                 has_begun = await self._attempt(self._begin)
                 continue
@@ -248,7 +243,8 @@ class EventFeed:
             frames.append(sse_frame("calls", {"last": last_call}))
         return b"".join(frames)
 
-    def _read_missed(self, after: int) -> bytes:
+    def read_missed(self, after: int) -> bytes:
+        """Return the incidents that changed after that number, each as it is now."""
         history = self._app.recorder.history
         latest = history.last_change()
         frames: list[bytes] = []
@@ -286,10 +282,9 @@ SSE_HEADERS = {
 class EventStreamApi(Api):
     """Answers at `/api/v1/events`."""
 
-    def __init__(self, app: App, *, ping: float = PING_INTERVAL_S) -> None:
+    def __init__(self, app: App) -> None:
         super().__init__(app)
         self._feed = EventFeed(app)
-        self._ping = ping
 
     async def close(self, _application: object = None) -> None:
         """End all streams."""
@@ -337,11 +332,11 @@ class EventStreamApi(Api):
         last = request.headers.get("Last-Event-ID", "")
         if _NUMBER.fullmatch(last):
             with suppress(HistoryUnavailableError):
-                if missed := await self._feed.replay(int(last)):
+                if missed := await query_history(self._feed.read_missed, int(last)):
                     yield missed
         while True:
             try:
-                frames = await subscriber.get(self._ping)
+                frames = await subscriber.get(PING_INTERVAL_S)
             except TimeoutError:
                 frames = b": ping\n\n"
             if frames is None:

@@ -1,12 +1,14 @@
-"""Incidents for operators: list, show, follow and annotate them."""
+"""Incidents for operators: list, show, follow, export and annotate them, one or many at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from secrets import token_hex
-from typing import Annotated, Any, NotRequired, TypedDict, get_args
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
 
 import msgspec
+from aiohttp import web
 from msgspec import Meta
 
 from looptrap.admin.api import (
@@ -27,13 +29,17 @@ from looptrap.admin.audit import operator_name, record_change
 from looptrap.admin.incident_view import (
     IncidentDetail,
     IncidentSummary,
+    csv_pieces,
     incident_detail,
     incident_summary,
+    json_pieces,
 )
-from looptrap.admin.operation import Api, get, post, put, struct_body
+from looptrap.admin.operation import Api, get, post, put, struct_body, table_body
+from looptrap.errors import Problem
 from looptrap.gateway.app import App
 from looptrap.incident.history import IncidentHistory
 from looptrap.incident.history.incident_table import (
+    IncidentFilter,
     IncidentGrouping,
     IncidentOrder,
     IncidentState,
@@ -49,9 +55,24 @@ from looptrap.incident.model import (
     Incident,
     Label,
 )
-from looptrap.schema import Choice, Flag, Number, Text
+from looptrap.schema import Choice, Flag, Listing, Number, Text
 
 INCIDENTS_PATH = "/api/v1/incidents"
+
+MAX_CHANGED = 5_000
+"""Incidents that one request changes; the answer says how many are left."""
+
+CHANGED_AT_A_TIME = 500
+"""Incidents changed in one transaction: the history has other writers."""
+
+MAX_AUDITED_IDS = 200
+"""Ids in the audit; of more, their number and the filter."""
+
+MAX_EXPORTED = 100_000
+EXPORTED_AT_A_TIME = 500
+
+WRITE_TIMEOUT_S = 30.0
+"""Seconds for a client to take the next piece of an export."""
 
 FILTER_FIELDS = (
     field("state", Choice(get_args(IncidentState)), "open, closed, or both", "open"),
@@ -86,6 +107,23 @@ CHANGES_PARAMETERS = fields(
 )
 
 
+def _target_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if ("ids" in given) == ("filter" in given):
+        yield Problem("", "needs either ids or filter: which incidents to change")
+    if len(given.get("ids") or ()) > MAX_CHANGED:
+        yield Problem("ids", f"has more than {MAX_CHANGED:,} ids: send them in several requests")
+
+
+BULK_FIELDS = fields(
+    field("ids", Listing(Text(), "ids"), "these incidents"),
+    field("filter", fields(*FILTER_FIELDS), "all incidents that match, as the list takes it"),
+    field("dry_run", Flag(), "change nothing, and say what would be changed", False),
+    check=_target_problems,
+)
+
+EXPORT_PARAMETERS = fields(*FILTER_FIELDS, ORDER)
+
+
 class IncidentGroupView(TypedDict):
     """Incidents with the same caller, project, rule or model: how many, and their sums."""
 
@@ -116,6 +154,14 @@ class IncidentChanges(TypedDict):
     last: int
 
 
+class BulkChange(TypedDict):
+    """How many incidents there were to change, of how many callers, and how many were changed."""
+
+    matching: int
+    callers: int
+    changed: int
+
+
 class AcknowledgeRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Somebody takes care of an incident."""
 
@@ -134,6 +180,118 @@ class LabelRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 class IncidentApi(Api):
     """Answers under `/api/v1/incidents`; an annotation, with the incident as it is then."""
+
+    @post(
+        f"{INCIDENTS_PATH}/bulk/acknowledge",
+        "says that somebody takes care of them",
+        body=table_body(BULK_FIELDS),
+    )
+    async def _acknowledge_all(self, request: ApiRequest) -> BulkChange:
+        wanted = _wanted(request.body)
+        is_any = wanted.get("acknowledged") is not True
+        return await self._annotate_all(
+            request, "acknowledge", is_any, {**wanted, "acknowledged": False}
+        )
+
+    @post(
+        f"{INCIDENTS_PATH}/bulk/close",
+        "ends them before they are quiet",
+        body=table_body(BULK_FIELDS),
+    )
+    async def _close_all(self, request: ApiRequest) -> BulkChange:
+        wanted = _wanted(request.body)
+        is_any = wanted.get("state") != "closed"
+        return await self._annotate_all(request, "close", is_any, {**wanted, "state": "open"})
+
+    async def _annotate_all(
+        self,
+        request: ApiRequest,
+        kind: Literal["acknowledge", "close"],
+        is_any: bool,
+        wanted: IncidentFilter,
+    ) -> BulkChange:
+        """Annotate the incidents that match and are not annotated so yet."""
+        found = await query_history(self._history.incident_groups, "all", **wanted)
+        if not is_any or not found.items:
+            return {"matching": 0, "callers": 0, "changed": 0}
+        [total] = found.items
+        ids: list[str] = []
+        if not request.body["dry_run"]:
+            ids = await query_history(self._history.incident_ids, MAX_CHANGED, **wanted)
+            for some in _slices(ids, CHANGED_AT_A_TIME):
+                await annotate(self._app, request, some, kind)
+            await self._record_all(request, kind, ids)
+        return {"matching": total.incidents, "callers": total.callers, "changed": len(ids)}
+
+    async def _record_all(self, request: ApiRequest, kind: str, ids: Sequence[str]) -> None:
+        given = request.body["filter"]
+        after: dict[str, Any] = {"changed": len(ids)}
+        if given is not None:
+            after["filter"] = {
+                one.name: one.kind.plain(given[one.name])
+                for one in FILTER_FIELDS
+                if given[one.name] is not None
+            }
+        if len(ids) <= MAX_AUDITED_IDS:
+            after["ids"] = ids
+        target = ids[0] if len(ids) == 1 else f"{len(ids):,} incidents"
+        await record_change(self._app, request, f"incident.{kind}", target, after=after)
+
+    @get(
+        f"{INCIDENTS_PATH}/export.csv",
+        "incidents as a spreadsheet",
+        parameters=EXPORT_PARAMETERS,
+        answer=str,
+        content_type="text/csv",
+        errors=(422,),
+    )
+    async def _export_csv(self, request: ApiRequest) -> web.StreamResponse:
+        return await self._export(request, "text/csv; charset=utf-8", "csv", csv_pieces)
+
+    @get(
+        f"{INCIDENTS_PATH}/export.json",
+        "incidents as one JSON array",
+        parameters=EXPORT_PARAMETERS,
+        answer=list[IncidentSummary],
+        errors=(422,),
+    )
+    async def _export_json(self, request: ApiRequest) -> web.StreamResponse:
+        return await self._export(request, "application/json", "json", json_pieces)
+
+    async def _export(
+        self,
+        request: ApiRequest,
+        content_type: str,
+        ending: str,
+        pieces: Callable[[Iterator[list[IncidentSummary]]], Iterator[bytes]],
+    ) -> web.StreamResponse:
+        history = self._history
+        ids = await query_history(history.incident_ids, MAX_EXPORTED + 1, **request.query)
+        if len(ids) > MAX_EXPORTED:
+            message = f"More than {MAX_EXPORTED:,} incidents match: narrow it by since and until."
+            raise ApiError(422, "too_many", message)
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": content_type,
+                "Content-Disposition": f'attachment; filename="incidents.{ending}"',
+                "Cache-Control": "no-store",
+            }
+        )
+        reading = (
+            incident_summaries(history, history.incidents_of(some))
+            for some in _slices(ids, EXPORTED_AT_A_TIME)
+        )
+        written = pieces(reading)
+        await response.prepare(request.http)
+        try:
+            while (piece := await query_history(next, written, None)) is not None:
+                async with asyncio.timeout(WRITE_TIMEOUT_S):
+                    await response.write(piece)
+        except (TimeoutError, ApiError):
+            # What was sent is not the whole: the client must notice.
+            raise ConnectionResetError("an export ended early") from None
+        await response.write_eof()
+        return response
 
     @get(INCIDENTS_PATH, "incidents, a page of them", parameters=LIST_PARAMETERS)
     async def _list(self, request: ApiRequest) -> IncidentPage:
@@ -201,7 +359,7 @@ class IncidentApi(Api):
     async def _annotate(
         self, request: ApiRequest, id: str, kind: AnnotationKind, text: str = "", **change: Any
     ) -> None:
-        await annotate(self._app, request, id, kind, text)
+        await annotate(self._app, request, [id], kind, text)
         await record_change(self._app, request, f"incident.{kind}", id, **change)
 
 
@@ -275,13 +433,6 @@ def incident_summaries(
 
 
 async def annotate(
-    app: App, request: ApiRequest, incident: str, kind: AnnotationKind, text: str = ""
-) -> None:
-    """Keep an operator's annotation of an incident, for all instances."""
-    await annotate_all(app, request, [incident], kind, text)
-
-
-async def annotate_all(
     app: App, request: ApiRequest, incidents: Sequence[str], kind: AnnotationKind, text: str = ""
 ) -> None:
     """Keep the same annotation of several incidents, for all instances."""
@@ -292,3 +443,14 @@ async def annotate_all(
     ]
     with history_errors():
         await app.recorder.annotate(annotations)
+
+
+def _wanted(body: Mapping[str, Any]) -> IncidentFilter:
+    if body["ids"] is not None:
+        return {"state": "all", "ids": body["ids"]}
+    wanted: IncidentFilter = body["filter"]
+    return wanted
+
+
+def _slices(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))

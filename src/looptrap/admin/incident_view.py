@@ -1,8 +1,10 @@
-"""Incidents as operators see them: the summary in a list, and the detail of one."""
+"""Incidents as operators see them: the summary in a list, the detail of one, and exports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
@@ -366,3 +368,46 @@ def _steps(incident: Incident, annotations: Annotations) -> list[StepView]:
         view_of(StepView, one, time=iso_time(one.time)) for one in (*incident.steps, *releases)
     ]
     return sorted(steps, key=lambda one: one["time"])
+
+
+CSV_COLUMNS = (
+    "id", "state", "opened", "last", "closed", "caller", "project", "session", "agent", "model",
+    "provider", "mode", "policy", "rule", "signal", "action", "tool", "hits", "calls", "refused",
+    "input_tokens", "output_tokens", "saved_tokens", "spent_usd", "saved_usd", "acknowledged",
+    "label", "message",
+)  # fmt: skip
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Characters with which spreadsheets begin a formula, or skip before one."""
+
+
+def csv_pieces(pages: Iterator[list[IncidentSummary]]) -> Iterator[bytes]:
+    """Yield a CSV file in pieces; no text in it is read as a formula."""
+    yield _csv_lines([CSV_COLUMNS])
+    for page in pages:
+        yield _csv_lines([[_csv_cell(one, name) for name in CSV_COLUMNS] for one in page])
+
+
+def _csv_lines(rows: Sequence[Sequence[object]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+def _csv_cell(incident: Mapping[str, Any], name: str) -> object:
+    value = incident[name]
+    if name == "acknowledged" and value is not None:
+        value = value["time"]
+    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+        return f"'{value}"  # clients choose names: a spreadsheet must not run them
+    return value
+
+
+def json_pieces(pages: Iterator[list[IncidentSummary]]) -> Iterator[bytes]:
+    """Yield a JSON array in pieces, an incident a line."""
+    lead = b"["
+    for page in pages:
+        for_page = b",\n".join(map(msgspec.json.encode, page))
+        yield lead + for_page
+        lead = b",\n"
+    yield b"[]\n" if lead == b"[" else b"]\n"

@@ -13,10 +13,12 @@ from typing import Any, ClassVar, Literal, TypeVar, get_type_hints
 import msgspec
 from aiohttp import web
 
+from looptrap import __version__
 from looptrap.admin.api import (
     JSON_TYPE,
     ApiError,
     ApiRequest,
+    ErrorBody,
     Instant,
     fields,
     json_response,
@@ -134,6 +136,15 @@ def parameter_schemas(table: Table[Any]) -> list[Schema]:
     ]
 
 
+REF_TEMPLATE = "#/components/schemas/{name}"
+
+
+def _schema(kind: Any) -> Schema:
+    """Return the schema of a type; of one with a name, a reference to it."""
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=REF_TEMPLATE)
+    return schema
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """The body of a request: its schema, or a type that has one, and the function that reads it."""
@@ -226,9 +237,9 @@ class Operation:
             return answer
         return json_response(answer, self.status, **request.response_headers)
 
-    def describe(self, schema_of: Callable[[Any], Schema]) -> Schema:
-        """Return the operation as OpenAPI has it; `schema_of` turns a type into its schema."""
-        content = {self.content_type: {"schema": schema_of(self.answer)}}
+    def describe(self) -> Schema:
+        """Return the operation as OpenAPI has it."""
+        content = {self.content_type: {"schema": _schema(self.answer)}}
         errors = {*COMMON_ERRORS, *self.errors, *(BODY_ERRORS if self.body is not None else ())}
         in_path = [part.strip("{}") for part in self.path.split("/") if part.startswith("{")]
         document: Schema = {
@@ -249,7 +260,7 @@ class Operation:
         }
         if self.body is not None:
             kind = self.body.kind
-            schema = kind if isinstance(kind, dict) else schema_of(kind)
+            schema = kind if isinstance(kind, dict) else _schema(kind)
             content = {JSON_TYPE: {"schema": schema}}
             document["requestBody"] = {"required": True, "content": content}
         return document
@@ -307,3 +318,52 @@ class Api:
         return [
             web.route(one.method, one.path, partial(one.respond, self)) for one in self.operations
         ]
+
+
+DESCRIPTION = (
+    "What operators of a Looptrap gateway can see and do, on its admin address. On loopback no"
+    " token is needed; elsewhere one is required. Everything is JSON, times are ISO 8601 in UTC,"
+    " amounts are dollars, and null stands for what has no price."
+)
+
+
+def openapi_document(operations: Sequence[Operation]) -> Schema:
+    """Return the OpenAPI 3.1 document that describes these operations."""
+    bodies = [one.body.kind for one in operations if one.body is not None]
+    types = [one.answer for one in operations] + [ErrorBody]
+    types += [kind for kind in bodies if not isinstance(kind, dict)]
+    _, components = msgspec.json.schema_components(types, ref_template=REF_TEMPLATE)
+    paths: Schema = {}
+    for one in operations:
+        paths.setdefault(one.path, {})[one.method.lower()] = one.describe()
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Looptrap admin API",
+            "version": __version__,
+            "summary": "See what loops, understand it, act",
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{}, {"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": {
+                str(status): {
+                    "description": description,
+                    "content": {JSON_TYPE: {"schema": _schema(ErrorBody)}},
+                }
+                for status, description in ERROR_DESCRIPTIONS.items()
+            },
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "the token of admin_token_env or of an operator; that of"
+                    " read_token_env, and of operators who only read, may ask and change nothing",
+                }
+            },
+        },
+    }

@@ -63,9 +63,9 @@ def provider_list(app: App) -> ProviderList:
     }
 
 
-def quantile(counts: Sequence[int], share: float = 0.95) -> float | None:
-    """Return the approximate latency quantile of first bytes; None where there are none."""
-    rank, so_far, low = share * sum(counts), 0, 0.0
+def first_byte_p95(counts: Sequence[int]) -> float | None:
+    """Return the approximate 95th percentile of the latency of first bytes; None of none."""
+    rank, so_far, low = 0.95 * sum(counts), 0, 0.0
     for bound, number in zip(FIRST_BYTE_BOUNDS, counts, strict=False):
         if number and so_far + number >= rank:
             return round(low + (bound - low) * (rank - so_far) / number, 3)
@@ -84,7 +84,7 @@ def _provider(app: App, name: str, places: Sequence[Provider]) -> ProviderView:
         "base_url": places[0].base_url,
         "calls": sum(number for _, number in statuses),
         "failures": sum(number for status, number in statuses if is_failure(status)),
-        "p95_first_byte_seconds": quantile(counts),
+        "p95_first_byte_seconds": first_byte_p95(counts),
         "first_bytes": counts,
         "breakers": _breakers(app, {one.circuit for one in places}),
     }

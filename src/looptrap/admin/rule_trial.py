@@ -23,8 +23,7 @@ from looptrap.gateway.app import App
 from looptrap.policy import preset
 from looptrap.policy.policy import PROJECT, Project, change_rules
 from looptrap.policy.rule import RULE_CHANGE
-from looptrap.replay.capture import capture_files
-from looptrap.replay.captured_loop import CapturedLoop, CapturedLoopRequest
+from looptrap.replay.capture import CapturedLoop, CapturedLoopRequest, capture_files
 from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.subprocess_worker import TaskName, run_in_subprocess
 from looptrap.replay.try_it import TryItReport, TryItRequest
@@ -67,10 +66,9 @@ log = logging.getLogger("looptrap")
 class SubprocessJob:
     """Answers one kind of question, `limit` of them at a time."""
 
-    def __init__(self, task: TaskName, limit: int = 1, timeout: float = JOB_TIMEOUT_S) -> None:
+    def __init__(self, task: TaskName, limit: int = 1) -> None:
         self._task = task
         self._limit = limit
-        self._timeout = timeout
         self._running = 0
 
     async def run(self, request: web.Request, question: msgspec.Struct) -> Any:
@@ -79,12 +77,12 @@ class SubprocessJob:
             raise ApiError(429, "busy", "Another such question is being answered. Ask again.")
         self._running += 1
         try:
-            work = run_in_subprocess(self._task, question, self._timeout)
+            work = run_in_subprocess(self._task, question, JOB_TIMEOUT_S)
             return await self._while_connected(request, work)
         except CallError as error:
             raise ApiError(400, "unreadable", f"This cannot be read: {error}.") from None
         except TimeoutError:
-            message = f"This would take more than {self._timeout:g} s. Ask for less."
+            message = f"This would take more than {JOB_TIMEOUT_S:g} s. Ask for less."
             raise ApiError(422, "too_slow", message) from None
         except OSError as error:
             # The message contains nothing of the question.

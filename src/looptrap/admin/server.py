@@ -4,20 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Literal, NamedTuple
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from aiohttp.web_response import ContentCoding
 
-from looptrap.admin.api import ApiError, error_response, http_exception_response
-from looptrap.admin.auth import SECURITY_HEADERS, AdminAuth
-from looptrap.admin.dashboard_files import dashboard_routes, is_dashboard_path
+from looptrap.admin.alert import AlertApi
+from looptrap.admin.api import ApiError, ApiRequest, error_response, http_exception_response
+from looptrap.admin.audit import AuditApi
+from looptrap.admin.auth import (
+    DASHBOARD_PREFIX,
+    EVERYBODY_HERE,
+    SECURITY_HEADERS,
+    AdminAccess,
+    AdminAuth,
+    is_dashboard_path,
+)
+from looptrap.admin.budget import BreachApi, BudgetApi
+from looptrap.admin.call import CallApi
+from looptrap.admin.config import ConfigApi, ProjectApi, RuleApi, ToolApi
+from looptrap.admin.demo import DemoApi
+from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
+from looptrap.admin.incident import IncidentApi
+from looptrap.admin.key import KeyApi
 from looptrap.admin.metrics import exposition
-from looptrap.admin.openapi import APIS, OPERATIONS
-from looptrap.admin.operator import EVERYBODY_HERE, AdminAccess
+from looptrap.admin.operation import Api, Schema, get, openapi_document
+from looptrap.admin.provider import ProviderApi
+from looptrap.admin.rule_trial import RuleTrialApi
+from looptrap.admin.status import StatusApi
+from looptrap.admin.usage import UsageApi
 from looptrap.config.kind import Address
 from looptrap.gateway.app import App, listen_error
+
+
+@cache
+def document() -> Schema:
+    """Return the OpenAPI document of the admin API; it takes a while to make, and is made once."""
+    return openapi_document(OPERATIONS)
+
+
+class OpenApiDocumentApi(Api):
+    """Answers at `/api/v1/openapi.json`."""
+
+    @get("/api/v1/openapi.json", "this document")
+    async def _show(self, _request: ApiRequest) -> dict[str, Any]:
+        return await asyncio.to_thread(document)
+
+
+APIS: tuple[type[Api], ...] = (
+    StatusApi, UsageApi, CallApi, ProviderApi, KeyApi, ConfigApi, BudgetApi, BreachApi,
+    IncidentApi, EnforcementApi, ProjectApi, ToolApi, RuleApi, AlertApi,
+    AuditApi, EventStreamApi, RuleTrialApi, DemoApi, OpenApiDocumentApi,
+)  # fmt: skip
+"""Everything under `/api/v1`."""
+
+OPERATIONS = [operation for api in APIS for operation in api.operations]
 
 MAX_BODY_BYTES = 1 << 20
 LARGER_BODIES = {one.path: one.max_body_bytes for one in OPERATIONS if one.max_body_bytes}
@@ -171,3 +217,78 @@ class AdminServer:
 async def _add_security_headers(_request: web.Request, answer: web.StreamResponse) -> None:
     for name, value in SECURITY_HEADERS.items():
         answer.headers.setdefault(name, value)
+
+
+DASHBOARD_DIR = Path(__file__).with_name("dashboard")
+
+CONTENT_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+"""Served suffixes; other files of the folder are for developers."""
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
+)
+"""Nothing inline, nothing from elsewhere, and no frame around the page."""
+
+DASHBOARD_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+class StaticFile(NamedTuple):
+    """A file, its content type and its ETag."""
+
+    content_type: str
+    content: bytes
+    etag: str
+
+
+def dashboard_routes() -> list[web.RouteDef]:
+    """Return the routes of the dashboard."""
+    static_files()  # now, so that no request waits for the disk later
+    return [web.get("/", _page), web.get(DASHBOARD_PREFIX + "{name:.+}", _file)]
+
+
+async def _page(request: web.Request) -> web.Response:
+    return _file_response(request, static_files()["index.html"])
+
+
+async def _file(request: web.Request) -> web.Response:
+    # A name among the files read at the start: no path leads out of the folder.
+    found = static_files().get(request.match_info["name"])
+    if found is None:
+        raise web.HTTPNotFound(text="There is no such file.\n", headers=DASHBOARD_HEADERS)
+    return _file_response(request, found)
+
+
+def _file_response(request: web.Request, file: StaticFile) -> web.Response:
+    headers = {**DASHBOARD_HEADERS, "ETag": f'"{file.etag}"', "Vary": "Accept-Encoding"}
+    if any(tag.value in (file.etag, "*") for tag in request.if_none_match or ()):
+        return web.Response(status=304, headers=headers)
+    response = web.Response(
+        body=file.content, content_type=file.content_type, charset="utf-8", headers=headers
+    )
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        response.enable_compression(ContentCoding.gzip)
+    return response
+
+
+@cache
+def static_files() -> dict[str, StaticFile]:
+    """Return the files of the dashboard by name, read once."""
+    found: dict[str, StaticFile] = {}
+    for path in DASHBOARD_DIR.rglob("*"):
+        if path.suffix in CONTENT_TYPES and path.is_file():
+            content, name = path.read_bytes(), path.relative_to(DASHBOARD_DIR).as_posix()
+            etag = blake2b(content, digest_size=12).hexdigest()
+            found[name] = StaticFile(CONTENT_TYPES[path.suffix], content, etag)
+    return found

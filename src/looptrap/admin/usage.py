@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, cast, get_args
 
 from looptrap.admin.api import (
     LIMIT,
@@ -196,13 +196,9 @@ class UsageApi(Api):
 
     @get("/api/v1/stats", "what was done with calls over time", parameters=STATS_PARAMETERS)
     async def _stats(self, request: ApiRequest) -> Stats:
-        query, step = request.query, request.query["step"]
-        since, until = time_range(query, self._now())
-        if not 0 <= until - since <= MAX_STEPS * step:
-            message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
-            raise ConfigError([Problem("step", message)])
-        now = self._now()
-        return await query_history(_stats_report, self._history, query, since, until, now)
+        query, now = request.query, self._now()
+        steps = time_steps(query, now)
+        return await query_history(_stats_report, self._history, query, steps, now)
 
     @get("/api/v1/spending", "what calls came to, and by whom", parameters=SPENDING_PARAMETERS)
     async def _spending(self, request: ApiRequest) -> SpendingReport:
@@ -220,6 +216,25 @@ def time_range(query: Mapping[str, Any], now: float) -> tuple[float, float]:
     return until - DAY_S if query["since"] is None else query["since"], until
 
 
+class TimeSteps(NamedTuple):
+    """Some time in whole steps; the first is whole too, so that it is no lower than it was."""
+
+    since: float
+    until: float
+    begins: range
+
+
+def time_steps(query: Mapping[str, Any], now: float) -> TimeSteps:
+    """Return the steps of what is asked for; raise ConfigError for too many, or none."""
+    (since, until), step = time_range(query, now), query["step"]
+    if not 0 <= until - since <= MAX_STEPS * step:
+        message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
+        raise ConfigError([Problem("step", message)])
+    since = since // step * step
+    begins = range(int(since), max(int(until), int(since) + 1), step)
+    return TimeSteps(since, until, begins)
+
+
 SESSION_FILTERS = ("caller", "project", "session")
 
 
@@ -234,14 +249,11 @@ def usage_figures(spent: UsageTotals) -> UsageFigures:
 
 
 def _stats_report(
-    history: IncidentHistory, query: dict[str, Any], since: float, until: float, now: float
+    history: IncidentHistory, query: dict[str, Any], steps: TimeSteps, now: float
 ) -> Stats:
-    books = history.usage
+    books, (since, until, begins) = history.usage, steps
     step, by, only = query["step"], query["by"], _filter(query)
-    # The first step is whole, so that it is no lower than it was.
-    since = since // step * step
     found = {one.time: one.spent for one in books.series(since, until, step, only=only)}
-    begins = range(int(since), max(int(until), int(since) + 1), step)
     report: Stats = {
         "since": iso_time(since),
         "until": iso_time(until),

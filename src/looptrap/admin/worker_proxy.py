@@ -17,12 +17,10 @@ from yarl import URL
 
 from looptrap.admin.api import error_response, iso_time, json_response
 from looptrap.admin.audit import OPERATOR_HEADER, SOURCE_HEADER
-from looptrap.admin.auth import OPERATOR
+from looptrap.admin.auth import EVERYBODY_HERE, OPERATOR, AdminAccess, Operator, is_dashboard_path
 from looptrap.admin.budget import BUDGETS_PATH, AccountView, BudgetList, most_used
-from looptrap.admin.dashboard_files import is_dashboard_path
 from looptrap.admin.metrics import MetricTotals
-from looptrap.admin.operator import EVERYBODY_HERE, AdminAccess, Operator
-from looptrap.admin.provider import PROVIDERS_PATH, ProviderList, ProviderView, quantile
+from looptrap.admin.provider import PROVIDERS_PATH, ProviderList, ProviderView, first_byte_p95
 from looptrap.admin.server import AdminServer, Readiness
 from looptrap.admin.status import STATUS_PATH, GatewayStatus, HealthNotice
 from looptrap.config.kind import Address
@@ -323,7 +321,7 @@ def _merge_provider(same: Sequence[ProviderView]) -> ProviderView:
         **same[0],
         "calls": sum(one["calls"] for one in same),
         "failures": sum(one["failures"] for one in same),
-        "p95_first_byte_seconds": quantile(counts),
+        "p95_first_byte_seconds": first_byte_p95(counts),
         "first_bytes": counts,
         "breakers": _highest_of_each(
             (breaker for one in same for breaker in one["breakers"]),

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from looptrap import __version__
-from looptrap.admin.operator import configured_access
+from looptrap.admin.auth import configured_access
 from looptrap.admin.server import AdminServer
 from looptrap.admin.worker_proxy import WorkerProxy
 from looptrap.cli.start_check import has_route_for_all, routed_providers

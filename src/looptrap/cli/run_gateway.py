@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
+from looptrap.admin.auth import configured_access
 from looptrap.admin.metrics import exposition
-from looptrap.admin.operator import configured_access
 from looptrap.admin.server import AdminServer
 from looptrap.cli.client_program import Api, ConfiguredUrls
 from looptrap.cli.gateway_client import GatewayClient

@@ -10,8 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from looptrap.admin.auth import AdminAuth
-from looptrap.admin.operator import configured_access
+from looptrap.admin.auth import AdminAuth, configured_access
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY
 from looptrap.config.provider import ProviderSettings

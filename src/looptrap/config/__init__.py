@@ -5,7 +5,6 @@ kind         kinds of values that only these settings have
 load         puts the layers on top of each other
 check        problems and warnings where settings do not go together
 description  what a configuration means, in sentences
-toml         settings written as TOML
 """
 
 from looptrap.config.load import load

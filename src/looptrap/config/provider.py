@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from looptrap.config.kind import BaseUrl, OneOrMore
@@ -154,21 +153,15 @@ class ProviderSettings:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ProviderTable(Table[ProviderSettings]):
-    """A provider that takes what it does not say from its kind."""
-
-    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
-        if isinstance(value, dict) and "credential" in value and "auth" not in value:
-            value = dict(value)
-            value["auth"] = value.pop("credential")  # its name in 0.1
-        if isinstance(value, dict) and isinstance(kind := value.get("kind"), str):
-            known = dict(KINDS.get(kind, {}))
-            if value.get("auth") == "none":
-                known.pop("api_key_env", None)
-            value = known | value
-        # Without arguments, super() looks for the class as it was before it had slots.
-        return super(_ProviderTable, self).read(value, place, problems)
+def _with_kind(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a provider that has from its kind what it does not say."""
+    if "credential" in given and "auth" not in given:
+        given = dict(given)
+        given["auth"] = given.pop("credential")  # its name in 0.1
+    known = dict(KINDS.get(kind, {})) if isinstance(kind := given.get("kind"), str) else {}
+    if given.get("auth") == "none":
+        known.pop("api_key_env", None)
+    return known | given
 
 
 def _no_key_without_auth(given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -176,7 +169,7 @@ def _no_key_without_auth(given: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("api_key_env", 'names a key, which auth = "none" never sends: leave one out')
 
 
-PROVIDER = _ProviderTable.of(ProviderSettings, check=_no_key_without_auth)
+PROVIDER = Table.of(ProviderSettings, check=_no_key_without_auth, prepare=_with_kind)
 
 WELL_KNOWN = {
     name: read(PROVIDER, {"name": name, "kind": name})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from looptrap.config.gateway import GATEWAY, TRACES, GatewaySettings, TraceSettings
@@ -17,7 +17,7 @@ from looptrap.config.provider import (
 )
 from looptrap.dialect.agent import AUTO, BlockStatus
 from looptrap.dialect.header import SESSION_HEADERS
-from looptrap.errors import Problem
+from looptrap.errors import ConfigError
 from looptrap.incident.setting import (
     CHANNEL,
     INCIDENTS,
@@ -33,7 +33,6 @@ from looptrap.policy.policy import KILL_SWITCH, PROJECT, KillSwitch, Mode, Polic
 from looptrap.policy.preset import BLOCK_STATUS, POLICIES, known
 from looptrap.policy.rule import RULE_CHANGE, TOOL, RuleChange, ToolRule
 from looptrap.schema import (
-    INVALID,
     Field,
     Listing,
     Mapped,
@@ -48,25 +47,17 @@ from looptrap.schema import (
 from looptrap.usage.call_log import CALL_LOG, CallLogSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PriceTable(Table[PriceSettings]):
-    """The price of one model, that knows what a dot in the model's name does to TOML."""
-
-    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
-        if isinstance(value, dict) and any(isinstance(item, dict) for item in value.values()):
-            problems.append(
-                Problem(
-                    place,
-                    "holds a table, must be a price; the name of a model with a dot in it stands"
-                    ' in quotes: [prices."gpt-4.1"]',
-                )
-            )
-            return INVALID
-        # Without arguments, super() looks for the class as it was before it had slots.
-        return super(_PriceTable, self).read(value, place, problems)
+def _without_tables(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the price of a model; say what a dot in the model's name does to TOML."""
+    if any(isinstance(item, dict) for item in given.values()):
+        raise ConfigError(
+            "holds a table, must be a price; the name of a model with a dot in it stands"
+            ' in quotes: [prices."gpt-4.1"]'
+        )
+    return given
 
 
-PRICE = _PriceTable.of(PriceSettings)
+PRICE = Table.of(PriceSettings, prepare=_without_tables)
 
 CaptureForm = Literal["off", "digests", "content"]
 

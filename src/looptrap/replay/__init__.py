@@ -2,9 +2,8 @@
 
 recorded_run       reads JSONL files, plain or gzip, and the requests of each recorded run
 judge              judges the requests of a run with a guard of its own
-capture            captured calls, judged in order by one guard for all
-replay             both, file by file, with a summary
-score              the summary against labels, and with other thresholds
+capture            captured calls, judged in order by one guard for all; the loop of an incident
+replay             both, file by file, with a summary, also against labels and other thresholds
 report             the summary as tables, for a terminal or as HTML with plots
 projection         an endless loop of one call: how many calls would pass, at which cost
 ruleset            policies, projects and tools as one value, for JSON and TOML

@@ -1,16 +1,19 @@
-"""Replays captured calls in order: one guard, their own callers, sessions and times."""
+"""Captures: their calls replayed in order by one guard, and the captured loop of an incident."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from looptrap.detect.fingerprint import derived_session_of
 from looptrap.detect.redacted_message import original_size, read_redacted
+from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.captured import (
     HISTORIES,
     AnswerLine,
@@ -151,25 +154,17 @@ class CaptureReplayer:
         if ticket is not None:
             self._guard.answer(ticket, self.now, line.turn())
 
-    def finished_results(self) -> Iterator[RunResult]:
-        """Yield the results of finished runs, up to the first that is not."""
-        return (run.result() for run in self.finished_runs())
-
     def finished_runs(self) -> Iterator[CapturedRun]:
-        """Yield these runs themselves, without those of which no call was judged."""
+        """Yield the finished runs of which calls were judged, up to the first that is not over."""
         while self._unreported and self._unreported[0].is_over:
             run = self._unreported.popleft()
             if run.calls:
                 yield run
 
-    def end(self) -> None:
-        """End all runs: no more lines will come."""
+    def finish(self) -> Iterator[CapturedRun]:
+        """End all runs, since no more lines will come, and yield those not yielded before."""
         self._open.clear()
-
-    def finish(self) -> Iterator[RunResult]:
-        """End all runs, and yield their results."""
-        self.end()
-        return self.finished_results()
+        return self.finished_runs()
 
 
 def read_captured_line(text: bytes) -> Line:
@@ -243,13 +238,123 @@ def capture_files(folder: Path) -> list[Path]:
     return sorted(folder.glob(CAPTURE_GLOB))
 
 
-def _heads(path: Path) -> Iterable[_Head]:
+def _heads(path: Path) -> Iterator[_Head]:
+    for text in _captured_calls(path):
+        with suppress(*UNREADABLE):
+            yield _decode_head(text)
+
+
+def _captured_calls(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file that are captured calls."""
     try:
         for line in iter_lines(path):
-            if line.text is not None and is_captured(line.text):
-                try:
-                    yield _decode_head(line.text)
-                except UNREADABLE:
-                    continue
+            text = line.text
+            if text is not None and is_captured(text) and not is_captured_answer(text):
+                yield text
     except OSError:
         return  # deleted meanwhile, to make room
+
+
+MAX_LISTED_ROUNDS = 4
+"""Distinct rounds that are returned."""
+
+MAX_TEXT_CHARS = 2_000
+"""Characters of arguments and of a result."""
+
+MAX_TRANSCRIPT_BYTES = 2 << 20
+"""Bytes of a transcript; of a longer one, the latest call alone is returned."""
+
+
+class CapturedLoopRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to look for the calls of an incident, and how to recognise them."""
+
+    folder: str
+    session: str
+    caller: str
+    """As captures name it."""
+    secret: str
+    """In hex: sessions that no client named are derived with it."""
+    until: float
+    rounds: int
+    """How many of the latest rounds belong to the loop."""
+
+
+class CapturedRound(msgspec.Struct, frozen=True, gc=False):
+    """One round of a loop, as it was sent."""
+
+    calls: str
+    result: str
+    is_error: bool
+
+
+class CapturedLoop(msgspec.Struct, frozen=True, kw_only=True):
+    """The rounds that repeat, the latest first, and the calls as `try` reads them."""
+
+    calls: int = 0
+    rounds: list[CapturedRound] = []
+    text: str = ""
+
+
+def find_loop(question: CapturedLoopRequest) -> CapturedLoop:
+    """Return the latest captured calls of a session; nothing if there are none."""
+    for path in reversed(capture_files(Path(question.folder))):
+        lines = list(_lines_of_session(path, question))
+        if lines:
+            return _loop(lines, question.rounds)
+    return CapturedLoop()
+
+
+def _lines_of_session(path: Path, question: CapturedLoopRequest) -> Iterator[Line]:
+    """Yield the calls of a session in one file; no line refers to another file."""
+    secret = bytes.fromhex(question.secret)
+    is_ours: dict[str, bool] = {}
+    with suppress(CallError):  # written by a later version
+        for line in map(read_captured_line, _captured_calls(path)):
+            if line.form != "content" or line.t > question.until:
+                continue
+            if line.run not in is_ours:
+                is_ours[line.run] = _is_of_session(line, question, secret)
+            if is_ours[line.run]:
+                yield line
+
+
+def _is_of_session(line: Line, question: CapturedLoopRequest, secret: bytes) -> bool:
+    if line.caller != question.caller:
+        return False
+    if line.session:
+        return line.session == question.session
+    run = CapturedRun(line.run)
+    try:
+        run.add_line(line)
+    except CallError:
+        return False  # its beginning is missing
+    return derived_session_of(run.call(line), secret) == question.session
+
+
+def _loop(lines: list[Line], number: int) -> CapturedLoop:
+    run = CapturedRun(lines[-1].run)
+    mine = [line for line in lines if line.run == run.id]
+    for line in mine:
+        run.add_line(line)
+    last = mine[-1]
+    text = b"\n".join(map(msgspec.json.encode, mine))
+    if len(text) > MAX_TRANSCRIPT_BYTES:
+        alone = msgspec.structs.replace(last, kept=0, messages=run.raws, tools=run.tools)
+        text = msgspec.json.encode(alone)
+    rounds = [
+        CapturedRound(
+            _short(", ".join(f"{call.name}({call.arguments})" for call in one.calls) or one.text),
+            _short(one.result) if one.calls else "",
+            one.failure is not None,
+        )
+        for one in Trajectory(run.call(last), number).latest(number)
+    ]
+    return CapturedLoop(
+        calls=len(mine),
+        rounds=list(dict.fromkeys(rounds))[:MAX_LISTED_ROUNDS],
+        text=text.decode("utf-8", "replace"),
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[: MAX_TEXT_CHARS - 1]}…"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from looptrap.detect.signals.signal import Evidence
-from looptrap.dialect.model import Call
+from looptrap.dialect.model import BYTES_PER_TOKEN, Call
 from looptrap.engine import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import ALLOWED, Verdict
@@ -54,9 +54,6 @@ class RunResult(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """An estimate, by bytes, of the tokens of those calls and their answers."""
     saved_usd: float | None = None
 
-
-BYTES_PER_TOKEN = 4
-"""A rough measure, good enough to estimate what a refusal saves."""
 
 LISTEN_STEP_CHARS = 1_024
 """Characters after which an answer is judged again."""

@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from looptrap.dialect.body import read_body
-from looptrap.dialect.content import UNREADABLE, id_text, mend
+from looptrap.dialect.content import UNREADABLE, decode_or_none, id_text, mend
 from looptrap.dialect.model import Call, Message
 from looptrap.errors import CallError
 
@@ -196,10 +196,7 @@ def _time(raw: msgspec.Raw) -> float | None:
 
 
 def _message_meta(raw: msgspec.Raw) -> _MessageMeta:
-    try:
-        return _decode_message_meta(raw)
-    except UNREADABLE:
-        return _MessageMeta()
+    return decode_or_none(raw, _decode_message_meta) or _MessageMeta()
 
 
 MAX_LINE_BYTES = 64 * 1024 * 1024

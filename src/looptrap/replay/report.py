@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from looptrap.policy.action import Action
 from looptrap.replay.judge import RunResult
-from looptrap.replay.replay import ReplaySummary
-from looptrap.replay.score import LabelGroup, Score, ratio
+from looptrap.replay.replay import LabelGroup, ReplaySummary, Score, ratio
 
 EMPTY_SHARE = "–"
 """Shown for a share of nothing."""

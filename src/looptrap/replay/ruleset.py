@@ -8,13 +8,12 @@ from typing import Any
 
 from looptrap.config import Config
 from looptrap.config.setting import CONFIG
-from looptrap.config.toml import toml_lines
 from looptrap.detect.window import HIT_LIMIT
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Project
 from looptrap.policy.rule import ANSWERS, Rule, ToolRule
 from looptrap.schema import Table, read
-from looptrap.schema.wording import inside
+from looptrap.schema.wording import inside, toml_lines
 
 MAX_ROUNDS = 40
 """The most rounds that a rule can consider."""
@@ -100,14 +99,11 @@ def _in_reach(rule: Rule) -> Rule:
 
 def scale_policies(policies: Iterable[Policy], factor: float) -> tuple[Policy, ...]:
     """Return the policies with every threshold times `factor`."""
-    return tuple(
-        replace(policy, rules=tuple(_scaled_rule(rule, factor) for rule in policy.rules))
-        for policy in policies
-    )
 
+    def scaled(rule: Rule) -> Rule:
+        return replace(rule, ladder=scale_ladder(rule.ladder, factor, rule.max_threshold))
 
-def _scaled_rule(rule: Rule, factor: float) -> Rule:
-    return replace(rule, ladder=scale_ladder(rule.ladder, factor, rule.max_threshold))
+    return tuple(_change_rules(policy, scaled) for policy in policies)
 
 
 def scale_ladder(ladder: Ladder, factor: float, limit: int = HIT_LIMIT) -> Ladder:

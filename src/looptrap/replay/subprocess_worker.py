@@ -99,13 +99,13 @@ def main(task: str, seconds: str) -> None:
 
 
 def _answer(task: str, question: bytes) -> object:
-    from looptrap.replay import captured_loop, try_it, what_if
+    from looptrap.replay import capture, try_it, what_if
 
     decode, clock = msgspec.json.decode, time.monotonic
     if task == "what-if":
         return what_if.compare(decode(question, type=what_if.WhatIfRequest), clock)
     if task == "captured-loop":
-        return captured_loop.find_loop(decode(question, type=captured_loop.CapturedLoopRequest))
+        return capture.find_loop(decode(question, type=capture.CapturedLoopRequest))
     return try_it.judge_transcript(decode(question, type=try_it.TryItRequest), clock)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from shlex import quote
 
@@ -11,7 +11,7 @@ import msgspec
 from looptrap.errors import CallError
 from looptrap.policy.action import Action
 from looptrap.policy.rule import ANSWERS
-from looptrap.replay.capture import CAPTURE_GLOB, CaptureReplayer, CaptureSurvey
+from looptrap.replay.capture import CAPTURE_GLOB, CapturedRun, CaptureReplayer, CaptureSurvey
 from looptrap.replay.judge import RunResult
 from looptrap.replay.recorded_run import iter_lines
 from looptrap.replay.replay import ReplaySummary, TopItems
@@ -121,21 +121,18 @@ class RulesetComparison:
                         replayer.play(line.text or b"")
                 except CallError:
                     self.skipped += 1
-                self._count_finished()
+                self._count(replayer.finished_runs() for replayer in self._replayers)
         except OSError:
             pass  # deleted meanwhile, to make room for later ones
         return True
 
     def finish(self) -> None:
         """End all runs, and count them."""
-        for replayer in self._replayers:
-            replayer.end()
-        self._count_finished()
+        self._count(replayer.finish() for replayer in self._replayers)
 
-    def _count_finished(self) -> None:
+    def _count(self, finished: Iterable[Iterator[CapturedRun]]) -> None:
         # Both have read the same lines, so the same runs are finished.
-        now_runs, then_runs = (replayer.finished_runs() for replayer in self._replayers)
-        for run, other in zip(now_runs, then_runs, strict=True):
+        for run, other in zip(*finished, strict=True):
             results = run.result(), other.result()
             self.now.add(results[0])
             self.then.add(results[1])

@@ -93,6 +93,8 @@ class Table(Generic[T]):
     """Finds mistakes between settings that were given; one that is wrong in itself is None."""
     tag: str = ""
     """The setting that says which others mean something."""
+    prepare: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    """Changes what was given before it is read; may raise ConfigError."""
 
     @classmethod
     def of(
@@ -101,6 +103,7 @@ class Table(Generic[T]):
         *,
         check: Callable[[Mapping[str, Any]], Iterable[Problem]] = _no_check,
         tag: str = "",
+        prepare: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> Table[T]:
         """Return the table of the settings that a `settings` class declares."""
         found: list[Field] = []
@@ -130,21 +133,24 @@ class Table(Generic[T]):
             }
             return built(**parts, **{attributes[name]: value for name, value in given.items()})
 
-        return cls(fields=found, build=build, check=check, tag=tag)
+        return cls(fields=found, build=build, check=check, tag=tag, prepare=prepare)
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         if not isinstance(value, dict):
             return refuse(self, value, place, problems)
         before = len(problems)
+        plain = apply(partial(self.prepare, value), place, problems)
+        if plain is INVALID:
+            return INVALID
         names = [field.name for field in self.fields]
-        for key in value:
+        for key in plain:
             if key not in names:
                 hint = suggestion(key, names) or f"; the settings here are {listed(names, 'and')}"
                 problems.append(Problem(inside(place, key), f"is not a setting{hint}"))
         given: dict[str, Any] = {}
         for each in self.fields:
-            if each.name in value:
-                read = each.kind.read(value[each.name], inside(place, each.name), problems)
+            if each.name in plain:
+                read = each.kind.read(plain[each.name], inside(place, each.name), problems)
                 given[each.name] = None if read is INVALID else read
             elif each.required:
                 problems.append(Problem(place, f"has no {each.name}, needs {each.kind.words()}"))

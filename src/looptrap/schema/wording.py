@@ -1,12 +1,13 @@
-"""How values and places are worded in messages: escaped, shortened, the same everywhere."""
+"""How values and places are worded: in messages, escaped and shortened; as TOML, for a file."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from difflib import get_close_matches
+from typing import Any
 
 MAX_QUOTED_CHARS = 60
 
@@ -45,6 +46,18 @@ def shown(value: object) -> str:
             return "null"
         case _:
             return quoted(str(value))
+
+
+def toml_table(header: str, values: Mapping[str, Any]) -> str:
+    """Return a table under its header; lists of tables are left out."""
+    return "\n".join((header, *toml_lines(values))) + "\n"
+
+
+def toml_lines(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each value; lists of tables have headers of their own, and are left out."""
+    for name, value in values.items():
+        if not (isinstance(value, list) and value and isinstance(value[0], dict)):
+            yield f"{name} = {shown(value)}"
 
 
 def found(value: object) -> str:

@@ -12,7 +12,7 @@ import sys
 
 import uvloop
 
-from looptrap.admin.operator import token_access
+from looptrap.admin.auth import token_access
 from looptrap.admin.server import AdminServer
 from looptrap.config import Config
 from looptrap.config.kind import Address
