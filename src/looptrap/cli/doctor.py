@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
@@ -14,10 +14,20 @@ from looptrap.cli.output import json_option
 from looptrap.cli.serve import gateway_settings_options
 
 if TYPE_CHECKING:
-    from looptrap.cli.finding import Finding
     from looptrap.config import Config
 
+Status = Literal["ok", "warning", "problem"]
+
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+class Finding(NamedTuple):
+    """What was looked at, how it is, and what to do about it."""
+
+    what: str
+    status: Status
+    message: str
+    remedy: str = ""
 
 
 @click.command(short_help="Find what is wrong, and what to do about it.")

@@ -69,7 +69,8 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
                 gateway.listen.host, has_keys=bool(keys), allow_anonymous=gateway.allow_anonymous
             )
 
-    attempt(lambda: _check_tokens(config, env))
+    attempt(lambda: AdminAuth(gateway.admin.host, configured_access(config, env)))
+    attempt(lambda: _check_decision_token(config, env))
     found.problems += channel_problems(config.channels, env)
     attempt(lambda: server_tls_context(gateway))
     attempt(lambda: upstream_ca_file(gateway))
@@ -86,24 +87,10 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
     return found
 
 
-def _check_tokens(config: Config, env: Mapping[str, str]) -> None:
-    gateway, place = config.gateway, "gateway.decision_token_env"
-
-    def check_access() -> None:
-        AdminAuth(gateway.admin.host, configured_access(config, env))
-
-    def check_decision() -> None:
-        token = token_from_env(gateway.decision_token_env, place, env)
-        check_token(place, token, gateway.listen.host)
-
-    problems: list[Problem] = []
-    for check in (check_access, check_decision):
-        try:
-            check()
-        except ConfigError as error:
-            problems += error.problems
-    if problems:
-        raise ConfigError(problems)
+def _check_decision_token(config: Config, env: Mapping[str, str]) -> None:
+    place = "gateway.decision_token_env"
+    token = token_from_env(config.gateway.decision_token_env, place, env)
+    check_token(place, token, config.gateway.listen.host)
 
 
 def _check_history(config: Config) -> None:
