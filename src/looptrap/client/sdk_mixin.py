@@ -142,9 +142,14 @@ def gateway_url(variable: str, path: str = "") -> str:
     return (root or DEFAULT_URL) + path
 
 
-def missing_package_error(package: str, error: ModuleNotFoundError) -> ImportError:
-    """Return the exception for a vendor's package that is missing, or that misses another one."""
-    if error.name != package:
+def missing_package_error(
+    package: str, error: ModuleNotFoundError, *, imported: str = ""
+) -> ImportError:
+    """Return the exception for a vendor's package that is missing, or that misses another one.
+
+    `imported` is what was imported of it, if that has another name.
+    """
+    if error.name != (imported or package):
         return error
     return ImportError(
         f"looptrap.{package} needs the package {package}: pip install {package}", name=package
