@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -20,9 +18,9 @@ from looptrap.cli.gateway_client import (
 )
 from looptrap.cli.output import (
     DASH,
-    PIPE_WIDTH,
     format_time,
     json_option,
+    line_width,
     parse_since,
     print_lines,
 )
@@ -123,7 +121,7 @@ def _follow(
 
 def print_calls(calls: Iterable[CallView]) -> None:
     """Print calls, a line each; two where a terminal is too narrow for that."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    width = line_width()
     for call in calls:
         when, names, facts = _parts(call)
         line = f"{when}  {names}: {facts}"

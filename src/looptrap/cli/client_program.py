@@ -51,6 +51,16 @@ class ConfiguredUrl(NamedTuple):
 ConfiguredUrls = Mapping[Api, ConfiguredUrl]
 
 
+FOLDER_VARIABLES = {
+    "~/.config/": ("XDG_CONFIG_HOME", "~/.config/"),
+    "~/.local/state/": ("XDG_STATE_HOME", "~/.local/state/"),
+    "~/.codex/": ("CODEX_HOME", "~/.codex/"),
+    "~/.gemini/": ("GEMINI_CLI_HOME", "~/"),
+    "~/.cline/data/": ("CLINE_DATA_DIR", "~/.cline/data/"),
+}
+"""For paths that begin so: the variable with another folder, and what that stands for."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserFiles:
     """The environment and the folders of the user: where programs find their settings."""
@@ -64,16 +74,9 @@ class UserFiles:
 
     def path(self, name: str) -> Path:
         """Return the path of a settings file; `~` is the home folder."""
-        if name.startswith("~/.config/") and (folder := self.env.get("XDG_CONFIG_HOME")):
-            return Path(folder, name.removeprefix("~/.config/"))
-        if name.startswith("~/.local/state/") and (folder := self.env.get("XDG_STATE_HOME")):
-            return Path(folder, name.removeprefix("~/.local/state/"))
-        if name.startswith("~/.codex/") and (folder := self.env.get("CODEX_HOME")):
-            return Path(folder, name.removeprefix("~/.codex/"))
-        if name.startswith("~/.gemini/") and (folder := self.env.get("GEMINI_CLI_HOME")):
-            return Path(folder, name.removeprefix("~/"))
-        if name.startswith("~/.cline/data/") and (folder := self.env.get("CLINE_DATA_DIR")):
-            return Path(folder, name.removeprefix("~/.cline/data/"))
+        for beginning, (variable, replaced) in FOLDER_VARIABLES.items():
+            if name.startswith(beginning) and (folder := self.env.get(variable)):
+                return Path(folder, name.removeprefix(replaced))
         return self.home / name.removeprefix("~/")
 
     def value(self, name: str, key: Key) -> str:

@@ -12,15 +12,24 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from errno import EADDRINUSE
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from looptrap import __version__
 from looptrap.admin.alert import try_channels
 from looptrap.cli import interpreter
+from looptrap.cli.config import unread_file_warnings
 from looptrap.cli.doctor import Finding, Status
 from looptrap.cli.gateway_client import is_gateway
 from looptrap.cli.init import DEFAULT_FILE
-from looptrap.cli.start_check import StartCheck, history_version, postgres_version
-from looptrap.config import Config
+from looptrap.cli.output import plural
+from looptrap.cli.provider_probe import probe_providers
+from looptrap.cli.start_check import (
+    StartCheck,
+    check_start,
+    history_version,
+    postgres_version,
+)
+from looptrap.config import Config, load
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.database import postgres_schema, sqlite_schema
 from looptrap.database.place import is_postgres, shown_place
@@ -40,6 +49,32 @@ MAX_SKEW_S = 30.0
 LOW_DISK_BYTES, FULL_DISK_BYTES = 1 << 30, 100 << 20
 
 PACKAGES = ("aiohttp", "hiredis", "httptools", "msgspec", "uvloop")
+
+
+def examine(file: str | None, flags: Mapping[str, Any], send: bool) -> list[Finding]:
+    """Look at what `looptrap serve` with these flags needs; `send` sends test alerts."""
+    findings = [interpreter_finding(), versions_finding()]
+    try:
+        config = load(file, env=os.environ, flags=flags)
+    except ConfigError as error:
+        return [*findings, *settings_findings(error.problems, ())]
+    start = check_start(config, os.environ)
+    warnings = [*unread_file_warnings(file), *config.warnings, *start.warnings]
+    findings += settings_findings(start.problems, warnings)
+    findings += state_findings(config, start)
+    findings += history_findings(config)
+    findings += port_findings(config)
+    return [*findings, *asyncio.run(_ask_others(config, send))]
+
+
+async def _ask_others(config: Config, send: bool) -> list[Finding]:
+    """Ask providers, store and channels."""
+    (providers, skews), (store, more), channels = await asyncio.gather(
+        probe_providers(config, os.environ),
+        store_findings(config),
+        channel_findings(config, os.environ, send),
+    )
+    return [*providers, *store, clock_finding([*skews, *more]), *channels]
 
 
 def settings_findings(problems: Sequence[Problem], warnings: Sequence[str]) -> Iterator[Finding]:
@@ -93,7 +128,7 @@ def state_findings(config: Config, start: StartCheck) -> Iterator[Finding]:
         yield Finding("state file", "warning", exposure, f"chmod 600 {config.gateway.state}")
         return
     number = len(start.keys)
-    keys = "no gateway keys" if not number else f"{number} gateway key{'s'[: number > 1]}"
+    keys = plural(number, "gateway key") if number else "no gateway keys"
     if not Path(config.gateway.state).exists():
         keys = "not made yet"
     yield Finding("state file", "ok", f"{config.gateway.state}: {keys}")

@@ -26,6 +26,7 @@ from looptrap.cli.output import (
     format_time,
     json_option,
     parse_since,
+    plural,
     print_lines,
     print_table,
 )
@@ -200,8 +201,7 @@ def note(gateway: GatewayClient, incident_id: str, text: str) -> None:
     Example: looptrap incidents note inc_4be01c7d 'A cron job, stopped.'
     """
     incident = gateway.ask("POST", f"{_path(incident_id)}/notes", {"text": text})
-    number = len(incident["notes"])
-    click.echo(f"{incident['id']} has {number} note{'s' if number > 1 else ''}.")
+    click.echo(f"{incident['id']} has {plural(len(incident['notes']), 'note')}.")
 
 
 @incidents.command()
@@ -347,8 +347,7 @@ def _facts(incident: IncidentView, now: datetime) -> Iterator[tuple[str, str]]:
     if input_tokens or output_tokens:
         yield "used", f"{input_tokens:,} tokens in, {output_tokens:,} out"
     if (paid := incident["paid"]) and incident["spent_usd"] is not None:
-        calls = "1 paid call" if paid == 1 else f"{paid:,} paid calls"
-        yield "spent", f"{format_usd(incident['spent_usd'])}: {calls}"
+        yield "spent", f"{format_usd(incident['spent_usd'])}: {plural(paid, 'paid call')}"
     if refused:
         projected = incident["projected_usd_an_hour"]
         yield "saved", describe_savings(refused, incident["saved_usd"], projected)
