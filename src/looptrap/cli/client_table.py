@@ -22,7 +22,13 @@ from looptrap.cli.client_program import (
     RunWords,
     UserFiles,
 )
-from looptrap.cli.first_start import gemini_answers, mini_answers, openhands_answers
+from looptrap.cli.first_start import (
+    NOTHING,
+    gemini_answers,
+    has_option,
+    mini_answers,
+    openhands_answers,
+)
 from looptrap.cli.settings_file import Key, Values, with_values
 from looptrap.errors import ConfigError, Problem
 
@@ -41,20 +47,17 @@ _CLAUDE_SETTINGS = "~/.claude/settings.json"
 
 def _claude_arguments(values: Values, words: Sequence[str], _user: UserFiles) -> RunWords:
     """Give the settings as an argument: those of the file go before the environment."""
-    if _has_settings(words):
-        return RunWords([], {})
+    if has_option(words, "--settings"):
+        return NOTHING
     return RunWords(["--settings", json.dumps(with_values({}, values))], {})
-
-
-def _has_settings(words: Sequence[str]) -> bool:
-    return any(word.partition("=")[0] == "--settings" for word in words)
 
 
 def _claude_warnings(user: UserFiles, words: Sequence[str]) -> Iterator[str]:
     for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"):
         if user.env.get(name, "") not in ("", "0", "false"):
             yield f"{name} is set: calls do not pass the gateway"
-    if _has_settings(words) and user.value(_CLAUDE_SETTINGS, ("env", "ANTHROPIC_BASE_URL")):
+    url = user.value(_CLAUDE_SETTINGS, ("env", "ANTHROPIC_BASE_URL"))
+    if url and has_option(words, "--settings"):
         yield (
             f"{_CLAUDE_SETTINGS} sets ANTHROPIC_BASE_URL, which goes before the environment:"
             " calls may not pass the gateway"
@@ -111,7 +114,7 @@ def _codex_entries(user: UserFiles) -> Mapping[Key, Entry]:
 
 def _codex_arguments(values: Values, words: Sequence[str], _user: UserFiles) -> RunWords:
     if _chooses_provider(words):
-        return RunWords([], {})
+        return NOTHING
     pairs = [f"{'.'.join(key)}={json.dumps(value)}" for key, value in values.items()]
     return RunWords([word for pair in pairs for word in ("-c", pair)], {})
 
@@ -184,11 +187,11 @@ def _qwen_arguments(_values: Values, words: Sequence[str], user: UserFiles) -> R
     is_chosen = (
         bool(user.value("~/.qwen/settings.json", _AUTH_TYPE))
         or any(user.env.get(name) for name in _QWEN_MODELS)
-        or any(word.partition("=")[0] == "--auth-type" for word in following)
+        or has_option(following, "--auth-type")
     )
     is_command = bool(following) and not following[0].startswith("-") and " " not in following[0]
     if not login or is_chosen or is_command:
-        return RunWords([], {})
+        return NOTHING
     return RunWords(["--auth-type", login], {})
 
 

@@ -36,7 +36,8 @@ _KEY_BEGINNINGS = {"sk-ant-": "ANTHROPIC_API_KEY", "AIza": "GEMINI_API_KEY"}
 """How the keys of a provider begin; OpenAI's begin in several ways."""
 
 
-def _has_option(words: Sequence[str], *names: str) -> bool:
+def has_option(words: Sequence[str], *names: str) -> bool:
+    """Return whether one of these options is among the words, also as `--name=value`."""
     return any(word.partition("=")[0] in names for word in words)
 
 
@@ -62,7 +63,7 @@ def mini_answers(words: Sequence[str], user: UserFiles) -> RunWords:
     if setting("MSWEA_CONFIGURED"):
         return NOTHING
     variables = {"MSWEA_CONFIGURED": "true"}
-    if _has_option(words, "-m", "--model", "-c", "--config") or setting("MSWEA_MODEL_NAME"):
+    if has_option(words, "-m", "--model", "-c", "--config") or setting("MSWEA_MODEL_NAME"):
         return RunWords([], variables)
     key = _key_variable(user)
     if not key:
@@ -114,7 +115,7 @@ def gemini_answers(words: Sequence[str], user: UserFiles, login: Values) -> RunW
 
     In a terminal it asks, and a person answers. `login` is what is missing in its settings.
     """
-    if user.has_terminal and not _has_option(words, "-p", "--prompt"):
+    if user.has_terminal and not has_option(words, "-p", "--prompt"):
         return NOTHING
     variables, notes = {}, []
     if _lacks_trust(words, user):
@@ -144,7 +145,7 @@ def _lacks_trust(words: Sequence[str], user: UserFiles) -> bool:
         return False  # Gemini CLI says what is wrong with it
     folder = user.folder.resolve()
     is_decided = any(folder.is_relative_to(str(known)) for known in decided)
-    return not is_decided and not _has_option(words, "--skip-trust")
+    return not is_decided and not has_option(words, "--skip-trust")
 
 
 def _lent_home(user: UserFiles, login: Values) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import W_OK, access
 
 import click
@@ -34,15 +34,15 @@ RUNS_HISTORY = "~/.local/state/looptrap/runs.db"
 """Where the incidents and costs of a user's runs are kept: not among the files of a project."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class GuardedRun:
     """One run of a command whose calls pass a gateway."""
 
     command: Sequence[str]
     user: UserFiles
     gateway: EmbeddedGateway | RunningGateway
-    configured: ConfiguredUrls = field(default_factory=dict)
-    warnings: Sequence[str] = ()
+    configured: ConfiguredUrls
+    warnings: Sequence[str]
     where: str
     """Where more about the run can be seen."""
     has_refused: bool = False
@@ -103,14 +103,7 @@ def embedded_run(
         where = f"more is in {place}: `looptrap serve --history {place}` shows it"
     else:
         where = "nothing is kept: there is no history"
-    return GuardedRun(
-        command=command,
-        user=user,
-        gateway=gateway,
-        configured=configured,
-        warnings=warnings,
-        where=where,
-    )
+    return GuardedRun(command, user, gateway, configured, warnings, where)
 
 
 def _history_of_runs(user: UserFiles) -> str:
@@ -130,20 +123,16 @@ def remote_run(
     program, _ = find_program(command)
     url = gateway_url(url, "--gateway")
     login = program.upstream(user)
-    elsewhere = [
+    configured: ConfiguredUrls = {login.form.api: login} if login is not None else {}
+    warnings = [
         f"{known.place}: {escaped(known.url)} is not where calls go, the gateway at {url} decides"
         for known in program.configured(user).values()
         if not known.url.startswith(url)
     ]
+    warnings += program.warnings(user, command)
     gateway = RunningGateway(url, admin, token_env)
-    return GuardedRun(
-        command=command,
-        user=user,
-        gateway=gateway,
-        configured={login.form.api: login} if login is not None else {},
-        warnings=[*elsewhere, *program.warnings(user, command)],
-        where=f"more is at {gateway.dashboard}",
-    )
+    where = f"more is at {gateway.dashboard}"
+    return GuardedRun(command, user, gateway, configured, warnings, where)
 
 
 def report(totals: RunTotals | None, seconds: float) -> Iterator[str]:

@@ -9,7 +9,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
@@ -245,8 +245,6 @@ def run_config(config: Config, configured: ConfiguredUrls, budget_usd: float | N
 
 def _with_upstreams(config: Config, configured: ConfiguredUrls) -> Config:
     """Return the configuration with the URLs that the user has set as providers."""
-    if config.gateway.upstream is not None:
-        return config
     named = {provider.name for provider in config.providers}
     providers, prefixes = list(config.providers), dict[str, Api]()
     for api, known in configured.items():
@@ -285,8 +283,10 @@ class RunningGateway:
 
     def stop(self) -> RunTotals | None:
         """Return what has passed it since then; None where its admin address does not answer."""
-        now = self._read_totals() if self._before is not None else None
-        return None if now is None or self._before is None else now.since(self._before)
+        if self._before is None:
+            return None
+        now = self._read_totals()
+        return now.since(self._before) if now is not None else None
 
     def _read_totals(self) -> RunTotals | None:
         try:
@@ -298,23 +298,14 @@ class RunningGateway:
 def _check_gateway(url: str) -> None:
     """Raise ConfigError unless a gateway answers at the URL."""
     origin, path = Origin.of(url)
+    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
     try:
-        answer = _ask(origin, f"{path}/looptrap/decision")
+        with closing(kinds[origin.scheme](origin.host, origin.port, timeout=10.0)) as connection:
+            connection.request("GET", f"{path}/looptrap/decision")
+            request_id = connection.getresponse().getheader("x-request-id", "")
         problem = "is not a gateway"
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        answer, problem = {}, f"does not answer ({why.lower()})"
-    if not answer.get("x-request-id", "").startswith("lt-"):
+        request_id, problem = "", f"does not answer ({why.lower()})"
+    if not request_id.startswith("lt-"):
         raise ConfigError([Problem("--gateway", f"{origin.authority} {problem}")])
-
-
-def _ask(origin: Origin, path: str) -> dict[str, str]:
-    """Return the headers of an answer, their names in lower case."""
-    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-    connection = kinds[origin.scheme](origin.host, origin.port, timeout=10.0)
-    try:
-        connection.request("GET", path)
-        headers = connection.getresponse().getheaders()
-        return {name.lower(): value for name, value in headers}
-    finally:
-        connection.close()

@@ -80,7 +80,8 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
         attempt(find_valkey_program)
     found.problems += path_problems(config, env)
     found.problems += _placeholder_problems(config)
-    attempt(lambda: _check_history(config))
+    if config.history and not is_postgres(config.history):
+        attempt(lambda: history_version(Path(config.history)))
     attempt(read_keys)
     attempt(lambda: found.warnings.extend(_database_warnings(config)))
     found.warnings += _key_warnings(config, env, has_keys=bool(found.keys))
@@ -91,12 +92,6 @@ def _check_decision_token(config: Config, env: Mapping[str, str]) -> None:
     place = "gateway.decision_token_env"
     token = token_from_env(config.gateway.decision_token_env, place, env)
     check_token(place, token, config.gateway.listen.host)
-
-
-def _check_history(config: Config) -> None:
-    """Raise ConfigError for a SQLite history of another program or a later version."""
-    if config.history and not is_postgres(config.history):
-        history_version(Path(config.history))
 
 
 def history_version(path: Path) -> int | None:
