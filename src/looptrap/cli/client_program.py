@@ -125,7 +125,7 @@ class RunWords(NamedTuple):
     """What is said about them at the start."""
 
 
-FindAnswers = Callable[[Sequence[str], UserFiles], RunWords]
+NOTHING = RunWords([], {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +147,9 @@ class ClientProgram:
     """Values of further files that are set if they are missing."""
     upstream: Callable[[UserFiles], ConfiguredUrl | None] = lambda _user: None
     """Returns where its calls go by a login, without any base URL."""
-    pass_entries: Callable[[Values, Sequence[str], UserFiles], RunWords] | None = None
-    """Returns arguments and variables that give it the entries for one run."""
-    answers: FindAnswers = lambda _words, _user: RunWords([], {})
-    """Returns, by the words behind its name, arguments and variables that answer for one run what
-    it asks for at its first start."""
+    adapt: Callable[[Values, Sequence[str], UserFiles], RunWords] = lambda *_: NOTHING
+    """Returns, by the entries and the words behind its name, arguments and variables for one run:
+    they give it the entries, or answer what it asks for at its first start."""
     warnings: Callable[[UserFiles, Sequence[str]], Iterator[str]] = lambda _user, _words: iter(())
     """Yields why calls of this user may not pass the gateway."""
     steps: str = ""
@@ -205,17 +203,11 @@ class ClientProgram:
             env[self.common_variable] = (
                 urls.gateway + ConfiguredUrl(self.common_variable, url, OPENAI).path
             )
-        added: list[str] = []
-        if self.pass_entries is not None:
-            added, variables, _ = self.pass_entries(self.values(user, urls), words, user)
-            env |= variables
-        answers = self.answers(words[position + 1 :], user)
-        added = [*added, *answers.words]
-        env |= answers.env
-        for name in NO_PROXY:
+        name, following = words[: position + 1], words[position + 1 :]
+        adapted = self.adapt(self.values(user, urls), following, user)
+        env |= adapted.env
+        for variable in NO_PROXY:
             # Else a proxy would get the calls to this machine.
-            env[name] = ",".join(
-                filter(None, [user.env.get(name), Origin.of(urls.gateway)[0].host])
-            )
-        pointed = [*words[: position + 1], *added, *words[position + 1 :]]
-        return RunWords(pointed, env, answers.notes)
+            hosts = [user.env.get(variable), Origin.of(urls.gateway)[0].host]
+            env[variable] = ",".join(filter(None, hosts))
+        return RunWords([*name, *adapted.words, *following], env, adapted.notes)

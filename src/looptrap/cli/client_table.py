@@ -14,6 +14,7 @@ from looptrap.cli.client_program import (
     ANTHROPIC_V1,
     GEMINI,
     GEMINI_V1,
+    NOTHING,
     OPENAI,
     ClientProgram,
     ConfiguredUrl,
@@ -23,7 +24,6 @@ from looptrap.cli.client_program import (
     UserFiles,
 )
 from looptrap.cli.first_start import (
-    NOTHING,
     gemini_answers,
     has_option,
     mini_answers,
@@ -149,7 +149,7 @@ def _lacks_gemini_login(user: UserFiles) -> bool:
     return bool(key) and not _gemini_login(user)
 
 
-def _gemini_answers(words: Sequence[str], user: UserFiles) -> RunWords:
+def _gemini_answers(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
     return gemini_answers(words, user, _GEMINI_LOGIN if _lacks_gemini_login(user) else {})
 
 
@@ -182,14 +182,13 @@ _QWEN_MODELS = ("OPENAI_MODEL", "QWEN_MODEL", "ANTHROPIC_MODEL", "GEMINI_MODEL")
 
 def _qwen_arguments(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
     """Choose the login by the key where nothing else chooses one: it would end without."""
-    following = words[find_program(words)[1] + 1 :]
     login = next((one for key, one in _QWEN_LOGINS.items() if user.env.get(key)), "")
     is_chosen = (
         bool(user.value("~/.qwen/settings.json", _AUTH_TYPE))
         or any(user.env.get(name) for name in _QWEN_MODELS)
-        or has_option(following, "--auth-type")
+        or has_option(words, "--auth-type")
     )
-    is_command = bool(following) and not following[0].startswith("-") and " " not in following[0]
+    is_command = bool(words) and not words[0].startswith("-") and " " not in words[0]
     if not login or is_chosen or is_command:
         return NOTHING
     return RunWords(["--auth-type", login], {})
@@ -273,7 +272,7 @@ PROGRAMS = (
         file=_CLAUDE_SETTINGS,
         entries=_fixed({("env", "ANTHROPIC_BASE_URL"): ANTHROPIC}),
         file_wins=True,
-        pass_entries=_claude_arguments,
+        adapt=_claude_arguments,
         warnings=_claude_warnings,
     ),
     ClientProgram(
@@ -281,7 +280,7 @@ PROGRAMS = (
         file=_CODEX_CONFIG,
         entries=_codex_entries,
         upstream=_codex_upstream,
-        pass_entries=_codex_arguments,
+        adapt=_codex_arguments,
         warnings=_codex_warnings,
     ),
     ClientProgram(
@@ -290,7 +289,7 @@ PROGRAMS = (
         file="~/.gemini/.env",
         entries=_fixed({("GOOGLE_GEMINI_BASE_URL",): GEMINI}),
         missing_entries={_GEMINI_SETTINGS: _GEMINI_LOGIN},
-        answers=_gemini_answers,
+        adapt=_gemini_answers,
         warnings=_gemini_warnings,
     ),
     ClientProgram(
@@ -303,7 +302,7 @@ PROGRAMS = (
                 ("env", "ANTHROPIC_BASE_URL"): ANTHROPIC,
             }
         ),
-        pass_entries=_qwen_arguments,
+        adapt=_qwen_arguments,
         warnings=_qwen_warnings,
     ),
     ClientProgram(
@@ -316,7 +315,7 @@ PROGRAMS = (
                 ("provider", "google", "options", "baseURL"): GEMINI_V1,
             }
         ),
-        pass_entries=_opencode_variable,
+        adapt=_opencode_variable,
     ),
     ClientProgram(
         names=("aider", "aider-chat"),
@@ -330,18 +329,18 @@ PROGRAMS = (
             }
         ),
     ),
-    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM, answers=mini_answers),
+    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM, adapt=mini_answers),
     ClientProgram(
         names=("openhands",),
         variables=LITELLM,
         common_variable="LLM_BASE_URL",
-        answers=openhands_answers,
+        adapt=openhands_answers,
     ),
     ClientProgram(
         names=("cline",),
         file=_CLINE_PROVIDERS,
         entries=_cline_entries,
-        pass_entries=_cline_variable,
+        adapt=_cline_variable,
         warnings=_cline_warnings,
         steps="""\
 Cline keeps its base URL with the login of a provider. For its command line, with a key of OpenAI:

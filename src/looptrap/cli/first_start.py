@@ -14,10 +14,8 @@ from pathlib import Path
 from shutil import copy2, copytree, rmtree
 from tempfile import mkdtemp
 
-from looptrap.cli.client_program import RunWords, UserFiles
+from looptrap.cli.client_program import NOTHING, RunWords, UserFiles
 from looptrap.cli.settings_file import Values, merge_file, read_value
-
-NOTHING = RunWords([], {})
 
 # Models
 
@@ -52,7 +50,7 @@ def _key_variable(user: UserFiles, model: str = "") -> str:
 # mini-swe-agent
 
 
-def mini_answers(words: Sequence[str], user: UserFiles) -> RunWords:
+def mini_answers(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
     """Choose the model by the key, and skip the questions, unless they were answered."""
     folder = user.env.get("MSWEA_GLOBAL_CONFIG_DIR")
     file = Path(folder, ".env") if folder else user.path("~/.config/mini-swe-agent/.env")
@@ -78,7 +76,7 @@ _OPENHANDS_COMMANDS = frozenset(("acp", "cloud", "login", "logout", "mcp", "serv
 _OVERRIDE = "--override-with-envs"
 
 
-def openhands_answers(words: Sequence[str], user: UserFiles) -> RunWords:
+def openhands_answers(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
     """Give it the model and the key in its own variables, unless it has settings."""
     folder = user.env.get("OPENHANDS_PERSISTENCE_DIR") or user.home / ".openhands"
     is_command = bool(words) and words[0] in _OPENHANDS_COMMANDS
