@@ -145,7 +145,7 @@ class ClientProgram:
     """Whether the file goes before the variables."""
     missing_entries: Mapping[str, Mapping[Key, str | bool]] = field(default_factory=dict)
     """Values of further files that are set if they are missing."""
-    upstream: Callable[[UserFiles], ConfiguredUrl | None] = lambda _user: None
+    upstream: Callable[[UserFiles], ConfiguredUrls] = lambda _user: {}
     """Returns where its calls go by a login, without any base URL."""
     adapt: Callable[[Values, Sequence[str], UserFiles], RunWords] = lambda *_: NOTHING
     """Returns, by the entries and the words behind its name, arguments and variables for one run:
@@ -173,9 +173,9 @@ class ClientProgram:
         ]
         ordered = [*entries, *variables] if self.file_wins else [*variables, *entries]
         found: dict[Api, ConfiguredUrl] = {}
-        for one in [*ordered, self.upstream(user)]:
+        for one in [*ordered, *self.upstream(user).values()]:
             # What `looptrap setup` has written names no provider.
-            if one is not None and one.url and not one.url.startswith(DEFAULT_GATEWAY):
+            if one.url and not one.url.startswith(DEFAULT_GATEWAY):
                 found.setdefault(one.form.api, one)
         return found
 

@@ -18,6 +18,7 @@ from looptrap.cli.client_program import (
     OPENAI,
     ClientProgram,
     ConfiguredUrl,
+    ConfiguredUrls,
     Entry,
     FindEntries,
     RunWords,
@@ -82,11 +83,11 @@ def _is_chatgpt_login(user: UserFiles) -> bool:
     return bool(user.value(_CODEX_LOGIN, ("tokens", "access_token"))) and not has_key
 
 
-def _codex_upstream(user: UserFiles) -> ConfiguredUrl | None:
+def _codex_upstream(user: UserFiles) -> ConfiguredUrls:
     """Return where the calls of a ChatGPT login go."""
     if _codex_provider(user) or not _is_chatgpt_login(user):
-        return None
-    return ConfiguredUrl(_CODEX_LOGIN, CHATGPT_URL, OPENAI)
+        return {}
+    return {OPENAI.api: ConfiguredUrl(_CODEX_LOGIN, CHATGPT_URL, OPENAI)}
 
 
 def _codex_entries(user: UserFiles) -> Mapping[Key, Entry]:

@@ -122,8 +122,6 @@ def remote_run(
     """Return a run with a gateway that runs already."""
     program, _ = find_program(command)
     url = gateway_url(url, "--gateway")
-    login = program.upstream(user)
-    configured: ConfiguredUrls = {login.form.api: login} if login is not None else {}
     warnings = [
         f"{known.place}: {escaped(known.url)} is not where calls go, the gateway at {url} decides"
         for known in program.configured(user).values()
@@ -132,7 +130,7 @@ def remote_run(
     warnings += program.warnings(user, command)
     gateway = RunningGateway(url, admin, token_env)
     where = f"more is at {gateway.dashboard}"
-    return GuardedRun(command, user, gateway, configured, warnings, where)
+    return GuardedRun(command, user, gateway, program.upstream(user), warnings, where)
 
 
 def report(totals: RunTotals | None, seconds: float) -> Iterator[str]:
