@@ -28,10 +28,14 @@ class OutgoingRequest(Protocol):
         """Its headers; names in any case."""
 
 
-class SessionMixin:
-    """Names the session of every call, and passes a client's session on to its copies."""
+class ClientMixin:
+    """Names the session of every call, and raises our exceptions for refusals.
+
+    A client's session is passed on to its copies; for all else the SDK raises its own exceptions.
+    """
 
     _looptrap_session = ""
+    _refusals: ClassVar[tuple[type[Any], ...]]
 
     def _name_session(self, request: OutgoingRequest) -> None:
         """Add the session to a request, unless the call itself has named one.
@@ -67,17 +71,21 @@ class SessionMixin:
 
     with_options = copy
 
+    def _make_status_error(self, err_msg: str, *, body: object, response: Any) -> Any:
+        plain = super()._make_status_error(err_msg, body=body, response=response)  # type: ignore[misc]
+        return sdk_refusal(self._refusals, body, response, plain.body) or plain
 
-class SyncSessionMixin(SessionMixin):
-    """Sessions for clients that block."""
+
+class SyncClientMixin(ClientMixin):
+    """The same for clients that block."""
 
     def _prepare_request(self, request: Any) -> None:
         super()._prepare_request(request)  # type: ignore[misc]
         self._name_session(request)
 
 
-class AsyncSessionMixin(SessionMixin):
-    """Sessions for asynchronous clients."""
+class AsyncClientMixin(ClientMixin):
+    """The same for asynchronous clients."""
 
     async def _prepare_request(self, request: Any) -> None:
         await super()._prepare_request(request)  # type: ignore[misc]
@@ -105,16 +113,6 @@ def sdk_refusal(kinds: Iterable[type[Any]], body: object, response: Any, data: o
         return None
     kind: Any = next(kind for kind in kinds if issubclass(kind, type(why)))
     return kind(why, response=response, body=data)
-
-
-class RaisingMixin:
-    """Raises our exceptions for refusals, the SDK's own for all else."""
-
-    _refusals: ClassVar[tuple[type[Any], ...]]
-
-    def _make_status_error(self, err_msg: str, *, body: object, response: Any) -> Any:
-        plain = super()._make_status_error(err_msg, body=body, response=response)  # type: ignore[misc]
-        return sdk_refusal(self._refusals, body, response, plain.body) or plain
 
 
 class GatewayMixin:
