@@ -9,6 +9,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -149,8 +150,7 @@ class EmbeddedGateway:
         self._totals = RunTotals()
         self._config = config
         self._admin = admin
-        self._ready = threading.Event()
-        self._failure: BaseException | None = None
+        self._ready: Future[None] = Future()
         self._thread = threading.Thread(target=self._work, name="looptrap-gateway", daemon=True)
 
     def start(self) -> None:
@@ -158,9 +158,7 @@ class EmbeddedGateway:
         logging.getLogger().addHandler(self.log)
         logging.captureWarnings(True)
         self._thread.start()
-        self._ready.wait()
-        if self._failure is not None:
-            raise self._failure
+        self._ready.result()
 
     def stop(self) -> RunTotals | None:
         """Stop it; return what has passed it."""
@@ -178,9 +176,8 @@ class EmbeddedGateway:
             ):
                 runner.run(self._serve(config))
         except BaseException as failure:  # noqa: BLE001 - raised by the thread that waits
-            self._failure = failure
-        finally:
-            self._ready.set()
+            if not self._ready.done():
+                self._ready.set_exception(failure)
 
     async def _serve(self, config: Config) -> None:
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
@@ -193,7 +190,7 @@ class EmbeddedGateway:
             if admin is not None:
                 self.dashboard = f"http://{Address(*await admin.start())}/"
             self.url = f"http://{Address(*listening)}"
-            self._ready.set()
+            self._ready.set_result(None)
             await self._stopped.wait()
         finally:
             await app.stop()
