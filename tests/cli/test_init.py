@@ -12,9 +12,15 @@ from click.testing import CliRunner
 from tests.cli.serving import BARE, LOOPTRAP
 
 from looptrap.cli import main
-from looptrap.cli.init import ALERTS, STRICTNESS
+from looptrap.cli.init import (
+    ALERT_VARIABLES,
+    MODELS,
+    PLACEHOLDER_URLS,
+    STRICTNESS,
+    Answers,
+    toml_of,
+)
 from looptrap.cli.start_check import PLACEHOLDER
-from looptrap.cli.starter_file import ALERT_VARIABLES, MODELS, PLACEHOLDER_URLS, Answers, toml_of
 from looptrap.config import load
 from looptrap.config.provider import KINDS
 
@@ -36,7 +42,7 @@ def run(tmp_path, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("alert", ALERTS)
+@pytest.mark.parametrize("alert", ALERT_VARIABLES)
 @pytest.mark.parametrize("strictness", STRICTNESS)
 @pytest.mark.parametrize("provider", KINDS)
 def test_what_it_writes_passes_check_for_all_answers(run, provider, strictness, alert):

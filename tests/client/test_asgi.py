@@ -324,7 +324,7 @@ class TestRules:
         async def sleep(seconds):
             slept.append(seconds)
 
-        monkeypatch.setattr("looptrap.client.asgi.asyncio.sleep", sleep)
+        monkeypatch.setattr("looptrap.asgi.asyncio.sleep", sleep)
         app = LoopMiddleware(service, guard_with({Action.THROTTLE: 2}))
         await ask(app)
         answer = await ask(app)
@@ -332,7 +332,7 @@ class TestRules:
         assert (answer.status, answer.headers[b"x-looptrap-delay-ms"]) == (201, b"200")
 
     async def test_when_too_many_are_held_back_one_more_is_refused(self, service, monkeypatch):
-        monkeypatch.setattr("looptrap.client.asgi.MAX_DELAYED_REQUESTS", 0)
+        monkeypatch.setattr("looptrap.asgi.MAX_DELAYED_REQUESTS", 0)
         app = LoopMiddleware(service, guard_with({Action.THROTTLE: 2}))
         await ask(app)
         assert (await ask(app)).status == 429

@@ -342,7 +342,6 @@ class Absent:
 
 def test_without_litellm_its_door_says_what_to_install(monkeypatch):
     monkeypatch.setattr(sys, "meta_path", [Absent, *sys.meta_path])
-    for name in ("looptrap.litellm", "looptrap.client.litellm_hook"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delitem(sys.modules, "looptrap.litellm", raising=False)
     with pytest.raises(ImportError, match="pip install litellm"):
         import_module("looptrap.litellm")

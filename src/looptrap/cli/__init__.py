@@ -12,13 +12,12 @@ import click
 from looptrap import __version__
 from looptrap.build import build_kind
 from looptrap.cli.alerts import alerts
-from looptrap.cli.backup import backup
 from looptrap.cli.calls import calls
 from looptrap.cli.config import check, presets
 from looptrap.cli.cost import cost
 from looptrap.cli.demo import demo
 from looptrap.cli.doctor import doctor
-from looptrap.cli.history import history
+from looptrap.cli.history import backup, history
 from looptrap.cli.incidents import incidents
 from looptrap.cli.init import init
 from looptrap.cli.keys import keys
@@ -51,25 +50,7 @@ def main() -> None:
 
 
 for _command in (
-    *(
-        alerts,
-        backup,
-        calls,
-        check,
-        cost,
-        demo,
-        doctor,
-        history,
-        incidents,
-        init,
-        keys,
-        kill,
-        presets,
-        release,
-        replay,
-        run,
-        serve,
-    ),
-    *(setup, spending, unkill),
-):
+    alerts, backup, calls, check, cost, demo, doctor, history, incidents, init, keys, kill,
+    presets, release, replay, run, serve, setup, spending, unkill,
+):  # fmt: skip
     main.add_command(_command)

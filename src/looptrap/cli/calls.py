@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import json
-import shutil
-import signal
-import sys
-import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from looptrap.cli.gateway_client import GatewayClient, gateway_options
+from looptrap.cli.gateway_client import (
+    PAGE_SIZE,
+    GatewayClient,
+    gateway_options,
+    poll,
+    until_interrupted,
+)
 from looptrap.cli.output import (
     DASH,
-    PIPE_WIDTH,
     format_time,
     json_option,
+    line_width,
     parse_since,
     print_lines,
 )
-from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
 from looptrap.usage.savings import format_usd
 
 CallView = dict[str, Any]
 
 CALLS_PATH = "/api/v1/calls"
-
-PAGE_SIZE = 500
-"""Most calls of one request."""
-
-POLL_INTERVAL_S = 1.0
-"""Seconds between two polls for further calls."""
 
 VERDICTS = (*(action.value for action in Action), "refused", "shadow")
 
@@ -82,8 +77,8 @@ def calls(
     for name, span in (("since", since), ("until", until)):
         if span is not None:
             query[name] = parse_since(span, f"--{name}", now)
-    found, is_more, is_logging = _find_calls(gateway, query, limit)
-    if not is_logging:
+    found, last = gateway.read_list(CALLS_PATH, "calls", limit, query)
+    if not last["is_logging"]:
         click.echo("This gateway logs no calls: call_log.enabled is false.", err=True)
     if follow:
         _follow(gateway, query, found, as_json)
@@ -94,62 +89,39 @@ def calls(
         print_calls(found)
     else:
         click.echo(f"There are no logged calls{' of that kind' if query else ''}.")
-    if is_more:
+    if last["next"] is not None:
         click.echo(f"There are more than these {limit}: see --limit.", err=True)
-
-
-def _find_calls(
-    gateway: GatewayClient, query: dict[str, Any], limit: int
-) -> tuple[list[CallView], bool, bool]:
-    """Return up to `limit` calls, whether there are more, and whether calls are logged."""
-    found: list[CallView] = []
-    cursor: dict[str, str] = {}
-    while True:
-        number = min(limit - len(found), PAGE_SIZE)
-        answer = gateway.get(CALLS_PATH, limit=number, **query, **cursor)
-        found += answer["calls"]
-        if answer["next"] is None or len(found) >= limit:
-            return found, answer["next"] is not None, answer["is_logging"]
-        cursor = {"cursor": answer["next"]}
 
 
 def _follow(
     gateway: GatewayClient, query: dict[str, Any], found: list[CallView], as_json: bool
 ) -> None:
     """Print calls, the oldest first, and then those that come; until Ctrl-C or SIGTERM."""
-    last, is_away = 0, False
-    # A background process of a script never gets Ctrl-C.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        while True:
-            if as_json:
-                for call in reversed(found):
-                    click.echo(json.dumps(call))
-            else:
-                print_calls(reversed(found))
-            last = max([last, *(call["id"] for call in found)])
-            time.sleep(POLL_INTERVAL_S)
-            try:
-                answer = gateway.get(CALLS_PATH, limit=PAGE_SIZE, after=last, **query)
-            except ConfigError as error:
-                if not is_away:
-                    click.echo(f"{error} Retrying every second.", err=True)
-                found, is_away = [], True
-                continue
-            if is_away:
-                click.echo("It answers again.", err=True)
-            found, is_away = answer["calls"], False
+    last = 0
+
+    def ask() -> Any:
+        return gateway.get(CALLS_PATH, limit=PAGE_SIZE, after=last, **query)
+
+    def print_further(calls: list[CallView]) -> None:
+        nonlocal last
+        if as_json:
+            for call in reversed(calls):
+                click.echo(json.dumps(call))
+        else:
+            print_calls(reversed(calls))
+        last = max([last, *(call["id"] for call in calls)])
+
+    with until_interrupted():
+        print_further(found)
+        for answer in poll(ask):
             if answer["next"] is not None:
                 click.echo(f"Only the latest {PAGE_SIZE} of the last second are shown.", err=True)
-    except KeyboardInterrupt:
-        return
-    finally:
-        signal.signal(signal.SIGTERM, before)
+            print_further(answer["calls"])
 
 
 def print_calls(calls: Iterable[CallView]) -> None:
     """Print calls, a line each; two where a terminal is too narrow for that."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    width = line_width()
     for call in calls:
         when, names, facts = _parts(call)
         line = f"{when}  {names}: {facts}"

@@ -51,6 +51,16 @@ class ConfiguredUrl(NamedTuple):
 ConfiguredUrls = Mapping[Api, ConfiguredUrl]
 
 
+FOLDER_VARIABLES = {
+    "~/.config/": ("XDG_CONFIG_HOME", "~/.config/"),
+    "~/.local/state/": ("XDG_STATE_HOME", "~/.local/state/"),
+    "~/.codex/": ("CODEX_HOME", "~/.codex/"),
+    "~/.gemini/": ("GEMINI_CLI_HOME", "~/"),
+    "~/.cline/data/": ("CLINE_DATA_DIR", "~/.cline/data/"),
+}
+"""For paths that begin so: the variable with another folder, and what that stands for."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserFiles:
     """The environment and the folders of the user: where programs find their settings."""
@@ -64,16 +74,9 @@ class UserFiles:
 
     def path(self, name: str) -> Path:
         """Return the path of a settings file; `~` is the home folder."""
-        if name.startswith("~/.config/") and (folder := self.env.get("XDG_CONFIG_HOME")):
-            return Path(folder, name.removeprefix("~/.config/"))
-        if name.startswith("~/.local/state/") and (folder := self.env.get("XDG_STATE_HOME")):
-            return Path(folder, name.removeprefix("~/.local/state/"))
-        if name.startswith("~/.codex/") and (folder := self.env.get("CODEX_HOME")):
-            return Path(folder, name.removeprefix("~/.codex/"))
-        if name.startswith("~/.gemini/") and (folder := self.env.get("GEMINI_CLI_HOME")):
-            return Path(folder, name.removeprefix("~/"))
-        if name.startswith("~/.cline/data/") and (folder := self.env.get("CLINE_DATA_DIR")):
-            return Path(folder, name.removeprefix("~/.cline/data/"))
+        for beginning, (variable, replaced) in FOLDER_VARIABLES.items():
+            if name.startswith(beginning) and (folder := self.env.get(variable)):
+                return Path(folder, name.removeprefix(replaced))
         return self.home / name.removeprefix("~/")
 
     def value(self, name: str, key: Key) -> str:
@@ -122,7 +125,7 @@ class RunWords(NamedTuple):
     """What is said about them at the start."""
 
 
-FindAnswers = Callable[[Sequence[str], UserFiles], RunWords]
+NOTHING = RunWords([], {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +145,11 @@ class ClientProgram:
     """Whether the file goes before the variables."""
     missing_entries: Mapping[str, Mapping[Key, str | bool]] = field(default_factory=dict)
     """Values of further files that are set if they are missing."""
-    upstream: Callable[[UserFiles], ConfiguredUrl | None] = lambda _user: None
+    upstream: Callable[[UserFiles], ConfiguredUrls] = lambda _user: {}
     """Returns where its calls go by a login, without any base URL."""
-    pass_entries: Callable[[Values, Sequence[str], UserFiles], RunWords] | None = None
-    """Returns arguments and variables that give it the entries for one run."""
-    answers: FindAnswers = lambda _words, _user: RunWords([], {})
-    """Returns, by the words behind its name, arguments and variables that answer for one run what
-    it asks for at its first start."""
+    adapt: Callable[[Values, Sequence[str], UserFiles], RunWords] = lambda *_: NOTHING
+    """Returns, by the entries and the words behind its name, arguments and variables for one run:
+    they give it the entries, or answer what it asks for at its first start."""
     warnings: Callable[[UserFiles, Sequence[str]], Iterator[str]] = lambda _user, _words: iter(())
     """Yields why calls of this user may not pass the gateway."""
     steps: str = ""
@@ -172,9 +173,9 @@ class ClientProgram:
         ]
         ordered = [*entries, *variables] if self.file_wins else [*variables, *entries]
         found: dict[Api, ConfiguredUrl] = {}
-        for one in [*ordered, self.upstream(user)]:
+        for one in [*ordered, *self.upstream(user).values()]:
             # What `looptrap setup` has written names no provider.
-            if one is not None and one.url and not one.url.startswith(DEFAULT_GATEWAY):
+            if one.url and not one.url.startswith(DEFAULT_GATEWAY):
                 found.setdefault(one.form.api, one)
         return found
 
@@ -202,17 +203,11 @@ class ClientProgram:
             env[self.common_variable] = (
                 urls.gateway + ConfiguredUrl(self.common_variable, url, OPENAI).path
             )
-        added: list[str] = []
-        if self.pass_entries is not None:
-            added, variables, _ = self.pass_entries(self.values(user, urls), words, user)
-            env |= variables
-        answers = self.answers(words[position + 1 :], user)
-        added = [*added, *answers.words]
-        env |= answers.env
-        for name in NO_PROXY:
+        name, following = words[: position + 1], words[position + 1 :]
+        adapted = self.adapt(self.values(user, urls), following, user)
+        env |= adapted.env
+        for variable in NO_PROXY:
             # Else a proxy would get the calls to this machine.
-            env[name] = ",".join(
-                filter(None, [user.env.get(name), Origin.of(urls.gateway)[0].host])
-            )
-        pointed = [*words[: position + 1], *added, *words[position + 1 :]]
-        return RunWords(pointed, env, answers.notes)
+            hosts = [user.env.get(variable), Origin.of(urls.gateway)[0].host]
+            env[variable] = ",".join(filter(None, hosts))
+        return RunWords([*name, *adapted.words, *following], env, adapted.notes)

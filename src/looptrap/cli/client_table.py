@@ -14,15 +14,22 @@ from looptrap.cli.client_program import (
     ANTHROPIC_V1,
     GEMINI,
     GEMINI_V1,
+    NOTHING,
     OPENAI,
     ClientProgram,
     ConfiguredUrl,
+    ConfiguredUrls,
     Entry,
     FindEntries,
     RunWords,
     UserFiles,
 )
-from looptrap.cli.first_start import gemini_answers, mini_answers, openhands_answers
+from looptrap.cli.first_start import (
+    gemini_answers,
+    has_option,
+    mini_answers,
+    openhands_answers,
+)
 from looptrap.cli.settings_file import Key, Values, with_values
 from looptrap.errors import ConfigError, Problem
 
@@ -41,20 +48,17 @@ _CLAUDE_SETTINGS = "~/.claude/settings.json"
 
 def _claude_arguments(values: Values, words: Sequence[str], _user: UserFiles) -> RunWords:
     """Give the settings as an argument: those of the file go before the environment."""
-    if _has_settings(words):
-        return RunWords([], {})
+    if has_option(words, "--settings"):
+        return NOTHING
     return RunWords(["--settings", json.dumps(with_values({}, values))], {})
-
-
-def _has_settings(words: Sequence[str]) -> bool:
-    return any(word.partition("=")[0] == "--settings" for word in words)
 
 
 def _claude_warnings(user: UserFiles, words: Sequence[str]) -> Iterator[str]:
     for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"):
         if user.env.get(name, "") not in ("", "0", "false"):
             yield f"{name} is set: calls do not pass the gateway"
-    if _has_settings(words) and user.value(_CLAUDE_SETTINGS, ("env", "ANTHROPIC_BASE_URL")):
+    url = user.value(_CLAUDE_SETTINGS, ("env", "ANTHROPIC_BASE_URL"))
+    if url and has_option(words, "--settings"):
         yield (
             f"{_CLAUDE_SETTINGS} sets ANTHROPIC_BASE_URL, which goes before the environment:"
             " calls may not pass the gateway"
@@ -79,11 +83,11 @@ def _is_chatgpt_login(user: UserFiles) -> bool:
     return bool(user.value(_CODEX_LOGIN, ("tokens", "access_token"))) and not has_key
 
 
-def _codex_upstream(user: UserFiles) -> ConfiguredUrl | None:
+def _codex_upstream(user: UserFiles) -> ConfiguredUrls:
     """Return where the calls of a ChatGPT login go."""
     if _codex_provider(user) or not _is_chatgpt_login(user):
-        return None
-    return ConfiguredUrl(_CODEX_LOGIN, CHATGPT_URL, OPENAI)
+        return {}
+    return {OPENAI.api: ConfiguredUrl(_CODEX_LOGIN, CHATGPT_URL, OPENAI)}
 
 
 def _codex_entries(user: UserFiles) -> Mapping[Key, Entry]:
@@ -111,7 +115,7 @@ def _codex_entries(user: UserFiles) -> Mapping[Key, Entry]:
 
 def _codex_arguments(values: Values, words: Sequence[str], _user: UserFiles) -> RunWords:
     if _chooses_provider(words):
-        return RunWords([], {})
+        return NOTHING
     pairs = [f"{'.'.join(key)}={json.dumps(value)}" for key, value in values.items()]
     return RunWords([word for pair in pairs for word in ("-c", pair)], {})
 
@@ -146,7 +150,7 @@ def _lacks_gemini_login(user: UserFiles) -> bool:
     return bool(key) and not _gemini_login(user)
 
 
-def _gemini_answers(words: Sequence[str], user: UserFiles) -> RunWords:
+def _gemini_answers(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
     return gemini_answers(words, user, _GEMINI_LOGIN if _lacks_gemini_login(user) else {})
 
 
@@ -179,16 +183,15 @@ _QWEN_MODELS = ("OPENAI_MODEL", "QWEN_MODEL", "ANTHROPIC_MODEL", "GEMINI_MODEL")
 
 def _qwen_arguments(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
     """Choose the login by the key where nothing else chooses one: it would end without."""
-    following = words[find_program(words)[1] + 1 :]
     login = next((one for key, one in _QWEN_LOGINS.items() if user.env.get(key)), "")
     is_chosen = (
         bool(user.value("~/.qwen/settings.json", _AUTH_TYPE))
         or any(user.env.get(name) for name in _QWEN_MODELS)
-        or any(word.partition("=")[0] == "--auth-type" for word in following)
+        or has_option(words, "--auth-type")
     )
-    is_command = bool(following) and not following[0].startswith("-") and " " not in following[0]
+    is_command = bool(words) and not words[0].startswith("-") and " " not in words[0]
     if not login or is_chosen or is_command:
-        return RunWords([], {})
+        return NOTHING
     return RunWords(["--auth-type", login], {})
 
 
@@ -270,7 +273,7 @@ PROGRAMS = (
         file=_CLAUDE_SETTINGS,
         entries=_fixed({("env", "ANTHROPIC_BASE_URL"): ANTHROPIC}),
         file_wins=True,
-        pass_entries=_claude_arguments,
+        adapt=_claude_arguments,
         warnings=_claude_warnings,
     ),
     ClientProgram(
@@ -278,7 +281,7 @@ PROGRAMS = (
         file=_CODEX_CONFIG,
         entries=_codex_entries,
         upstream=_codex_upstream,
-        pass_entries=_codex_arguments,
+        adapt=_codex_arguments,
         warnings=_codex_warnings,
     ),
     ClientProgram(
@@ -287,7 +290,7 @@ PROGRAMS = (
         file="~/.gemini/.env",
         entries=_fixed({("GOOGLE_GEMINI_BASE_URL",): GEMINI}),
         missing_entries={_GEMINI_SETTINGS: _GEMINI_LOGIN},
-        answers=_gemini_answers,
+        adapt=_gemini_answers,
         warnings=_gemini_warnings,
     ),
     ClientProgram(
@@ -300,7 +303,7 @@ PROGRAMS = (
                 ("env", "ANTHROPIC_BASE_URL"): ANTHROPIC,
             }
         ),
-        pass_entries=_qwen_arguments,
+        adapt=_qwen_arguments,
         warnings=_qwen_warnings,
     ),
     ClientProgram(
@@ -313,7 +316,7 @@ PROGRAMS = (
                 ("provider", "google", "options", "baseURL"): GEMINI_V1,
             }
         ),
-        pass_entries=_opencode_variable,
+        adapt=_opencode_variable,
     ),
     ClientProgram(
         names=("aider", "aider-chat"),
@@ -327,18 +330,18 @@ PROGRAMS = (
             }
         ),
     ),
-    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM, answers=mini_answers),
+    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM, adapt=mini_answers),
     ClientProgram(
         names=("openhands",),
         variables=LITELLM,
         common_variable="LLM_BASE_URL",
-        answers=openhands_answers,
+        adapt=openhands_answers,
     ),
     ClientProgram(
         names=("cline",),
         file=_CLINE_PROVIDERS,
         entries=_cline_entries,
-        pass_entries=_cline_variable,
+        adapt=_cline_variable,
         warnings=_cline_warnings,
         steps="""\
 Cline keeps its base URL with the login of a provider. For its command line, with a key of OpenAI:

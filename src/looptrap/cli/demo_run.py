@@ -55,32 +55,6 @@ class AgentStep:
         return self.verdict == "block"
 
 
-class AgentClient:
-    """Sends the requests of the stuck agent over HTTP."""
-
-    def __init__(self, http: ClientSession, base_url: str) -> None:
-        self._http = http
-        self._url = f"{base_url}/v1/chat/completions"
-        self._agent = StuckAgent()
-        self._calls = 0
-
-    async def step(self) -> AgentStep:
-        """Make one call, and act on its answer."""
-        self._calls += 1
-        async with self._http.post(self._url, json=self._agent.request()) as response:
-            answer = await response.json()
-            verdict = response.headers.get("X-Looptrap-Verdict", "")
-            step = AgentStep(self._calls, response.status, verdict)
-            if step.is_refused:
-                step.code, step.message = answer["error"]["code"], answer["error"]["message"]
-                return step
-            response.raise_for_status()
-        usage = answer["usage"]
-        step.input_tokens, step.output_tokens = usage["prompt_tokens"], usage["completion_tokens"]
-        self._agent.take(answer)
-        return step
-
-
 @dataclass(slots=True)
 class DemoRun:
     """What happened so far in one run of the agent."""
@@ -173,14 +147,30 @@ def _flags(upstream: str, folder: Path) -> dict[str, str]:
 
 async def run_agent(run: DemoRun, target: DemoTarget) -> AsyncIterator[AgentStep]:
     """Run the agent until it is refused or the limit is reached; yield every call."""
-    async with ClientSession(timeout=REQUEST_TIMEOUT) as http:
-        agent = AgentClient(http, target.url)
+    agent = StuckAgent()
+    async with ClientSession(target.url, timeout=REQUEST_TIMEOUT) as http:
         while len(run.steps) < run.limit and run.refusals < run.max_refusals:
-            step = await agent.step()
+            step = await _make_call(http, agent, len(run.steps) + 1)
             run.steps.append(step)
             run.answered = target.provider.calls
             run.cost += MODEL_PRICE.of(step.input_tokens, step.output_tokens)
             yield step
+
+
+async def _make_call(http: ClientSession, agent: StuckAgent, number: int) -> AgentStep:
+    """Make one call, and let the agent act on its answer."""
+    async with http.post("/v1/chat/completions", json=agent.request()) as response:
+        answer = await response.json()
+        verdict = response.headers.get("X-Looptrap-Verdict", "")
+        step = AgentStep(number, response.status, verdict)
+        if step.is_refused:
+            step.code, step.message = answer["error"]["code"], answer["error"]["message"]
+            return step
+        response.raise_for_status()
+    usage = answer["usage"]
+    step.input_tokens, step.output_tokens = usage["prompt_tokens"], usage["completion_tokens"]
+    agent.take(answer)
+    return step
 
 
 INTRODUCTION = f"""\

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
 import os
 import platform
 import shutil
@@ -14,17 +12,26 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from errno import EADDRINUSE
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from looptrap import __version__
 from looptrap.admin.alert import try_channels
 from looptrap.cli import interpreter
-from looptrap.cli.finding import Finding, Status
+from looptrap.cli.config import unread_file_warnings
+from looptrap.cli.doctor import Finding, Status
+from looptrap.cli.gateway_client import is_gateway
 from looptrap.cli.init import DEFAULT_FILE
-from looptrap.cli.start_check import StartCheck, history_version, postgres_version
-from looptrap.config import Config
+from looptrap.cli.output import plural
+from looptrap.cli.provider_probe import probe_providers
+from looptrap.cli.start_check import (
+    StartCheck,
+    check_start,
+    history_version,
+    postgres_version,
+)
+from looptrap.config import Config, load
 from looptrap.config.kind import MEMORY, Address, StorePlace
-from looptrap.database import postgres_schema
-from looptrap.database import sqlite_schema as schema
+from looptrap.database import postgres_schema, sqlite_schema
 from looptrap.database.place import is_postgres, shown_place
 from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.gateway.state_file import StateFile
@@ -42,6 +49,32 @@ MAX_SKEW_S = 30.0
 LOW_DISK_BYTES, FULL_DISK_BYTES = 1 << 30, 100 << 20
 
 PACKAGES = ("aiohttp", "hiredis", "httptools", "msgspec", "uvloop")
+
+
+def examine(file: str | None, flags: Mapping[str, Any], send: bool) -> list[Finding]:
+    """Look at what `looptrap serve` with these flags needs; `send` sends test alerts."""
+    findings = [interpreter_finding(), versions_finding()]
+    try:
+        config = load(file, env=os.environ, flags=flags)
+    except ConfigError as error:
+        return [*findings, *settings_findings(error.problems, ())]
+    start = check_start(config, os.environ)
+    warnings = [*unread_file_warnings(file), *config.warnings, *start.warnings]
+    findings += settings_findings(start.problems, warnings)
+    findings += state_findings(config, start)
+    findings += history_findings(config)
+    findings += port_findings(config)
+    return [*findings, *asyncio.run(_ask_others(config, send))]
+
+
+async def _ask_others(config: Config, send: bool) -> list[Finding]:
+    """Ask providers, store and channels."""
+    (providers, skews), (store, more), channels = await asyncio.gather(
+        probe_providers(config, os.environ),
+        store_findings(config),
+        channel_findings(config, os.environ, send),
+    )
+    return [*providers, *store, clock_finding([*skews, *more]), *channels]
 
 
 def settings_findings(problems: Sequence[Problem], warnings: Sequence[str]) -> Iterator[Finding]:
@@ -95,7 +128,7 @@ def state_findings(config: Config, start: StartCheck) -> Iterator[Finding]:
         yield Finding("state file", "warning", exposure, f"chmod 600 {config.gateway.state}")
         return
     number = len(start.keys)
-    keys = "no gateway keys" if not number else f"{number} gateway key{'s'[: number > 1]}"
+    keys = plural(number, "gateway key") if number else "no gateway keys"
     if not Path(config.gateway.state).exists():
         keys = "not made yet"
     yield Finding("state file", "ok", f"{config.gateway.state}: {keys}")
@@ -106,11 +139,12 @@ def history_findings(config: Config) -> Iterator[Finding]:
     if not config.history:
         yield Finding("history", "ok", "none is kept")
         return
-    path = Path(config.history_spool if is_postgres(config.history) else config.history)
     if is_postgres(config.history):
+        path = Path(config.history_spool)
         yield from _postgres_findings(config)
     else:
-        yield from _history_version(path)
+        path = Path(config.history)
+        yield from _sqlite_findings(path)
     folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent
@@ -126,25 +160,21 @@ def history_findings(config: Config) -> Iterator[Finding]:
 
 def _postgres_findings(config: Config) -> Iterator[Finding]:
     """Yield the version of a shared history; what prevents a start is among the settings."""
-    place, latest = shown_place(config.history), len(postgres_schema.MIGRATIONS)
     try:
         found = postgres_version(config)
     except (ConfigError, DatabaseError) as error:
         remedy = "look whether PostgreSQL runs, and whether user, password and rights are right"
         yield Finding("history", "problem", str(error).removeprefix("history: "), remedy)
         return
+    place = shown_place(config.history)
     if not found:
         yield Finding("history", "ok", f"{place}: its tables are made at the start")
-    elif found < latest:
-        message = f"{place}: version {found} of {latest}, migrated at the next start"
-        yield Finding("history", "warning", message, "`pg_dump` before you upgrade")
     else:
-        yield Finding("history", "ok", f"{place}: version {found}")
+        yield _version_finding(place, found, len(postgres_schema.MIGRATIONS), "`pg_dump`")
 
 
-def _history_version(path: Path) -> Iterator[Finding]:
+def _sqlite_findings(path: Path) -> Iterator[Finding]:
     """Yield the version of a history in SQLite; what prevents a start is among the settings."""
-    latest = len(schema.MIGRATIONS)
     try:
         found = history_version(path)
     except ConfigError:
@@ -152,11 +182,17 @@ def _history_version(path: Path) -> Iterator[Finding]:
     if found is None:
         message = "cannot be read now" if path.exists() else "not made yet"
         yield Finding("history", "ok", f"{path}: {message}")
-    elif found < latest:
-        message = f"{path}: version {found} of {latest}, migrated at the next start"
-        yield Finding("history", "warning", message, "`looptrap backup FILE` before you upgrade")
     else:
-        yield Finding("history", "ok", f"{path}: version {found}")
+        yield _version_finding(
+            str(path), found, len(sqlite_schema.MIGRATIONS), "`looptrap backup FILE`"
+        )
+
+
+def _version_finding(place: str, found: int, latest: int, backup: str) -> Finding:
+    if found >= latest:
+        return Finding("history", "ok", f"{place}: version {found}")
+    message = f"{place}: version {found} of {latest}, migrated at the next start"
+    return Finding("history", "warning", message, f"{backup} before you upgrade")
 
 
 # Ports
@@ -195,14 +231,10 @@ def _listen_error(address: Address) -> OSError | None:
 def is_looptrap(admin: Address) -> bool:
     """Return whether a gateway answers at an admin address."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(admin.host, admin.host)
-    connection = http.client.HTTPConnection(host, admin.port, timeout=STORE_TIMEOUT_S)
     try:
-        connection.request("GET", "/livez")
-        return bool(json.loads(connection.getresponse().read()) == {"status": "alive"})
-    except (OSError, http.client.HTTPException, ValueError):
+        return is_gateway(Address(host, admin.port), STORE_TIMEOUT_S)
+    except ConfigError:
         return False
-    finally:
-        connection.close()
 
 
 # The store
@@ -219,20 +251,18 @@ async def store_findings(config: Config) -> tuple[list[Finding], list[float]]:
     try:
         servers = await servers_of(plan)
     except OSError as error:
-        return [_store_problem(place, str(error))], []
+        return [_store_problem(place, error)], []
     if plan.kind == "sentinel":
         findings += [one async for one in _sentinel_findings(plan)]
     for address in servers:
         try:
             async with asyncio.timeout(STORE_TIMEOUT_S):
                 found, skew = await _ask_store(address, place)
-        except TimeoutError:
-            found = [_store_problem(place, f"no answer within {STORE_TIMEOUT_S:g} s")]
         except OSError as error:
-            found = [_store_problem(place, str(error))]
+            findings.append(_store_problem(place, error))
         else:
+            findings += found
             skews.append(skew)
-        findings += found
     return findings, skews
 
 
@@ -243,15 +273,19 @@ async def _sentinel_findings(plan: StorePlan) -> AsyncIterator[Finding]:
         try:
             async with asyncio.timeout(STORE_TIMEOUT_S):
                 await sentinels.ask(address)
-        except OSError as error:  # time-outs too
-            reason = str(error) or f"no answer within {STORE_TIMEOUT_S:g} s"
+        except OSError as error:
             remedy = "check whether it runs, its address and sentinel_password"
-            yield Finding("sentinel", "warning", f"{address}: {reason}", remedy)
+            yield Finding("sentinel", "warning", f"{address}: {_reason(error)}", remedy)
 
 
-def _store_problem(place: str, reason: str) -> Finding:
+def _store_problem(place: str, error: OSError) -> Finding:
     remedy = "check whether it runs, its address and password; until then each gateway counts alone"
-    return Finding("store", "problem", f"{place}: {reason}", remedy)
+    return Finding("store", "problem", f"{place}: {_reason(error)}", remedy)
+
+
+def _reason(error: OSError) -> str:
+    """Return why a server gave no answer; a time-out has no text of its own."""
+    return str(error) or f"no answer within {STORE_TIMEOUT_S:g} s"
 
 
 async def _ask_store(address: StoreAddress, place: str) -> tuple[list[Finding], float]:

@@ -14,10 +14,8 @@ from pathlib import Path
 from shutil import copy2, copytree, rmtree
 from tempfile import mkdtemp
 
-from looptrap.cli.client_program import RunWords, UserFiles
+from looptrap.cli.client_program import NOTHING, RunWords, UserFiles
 from looptrap.cli.settings_file import Values, merge_file, read_value
-
-NOTHING = RunWords([], {})
 
 # Models
 
@@ -36,7 +34,8 @@ _KEY_BEGINNINGS = {"sk-ant-": "ANTHROPIC_API_KEY", "AIza": "GEMINI_API_KEY"}
 """How the keys of a provider begin; OpenAI's begin in several ways."""
 
 
-def _has_option(words: Sequence[str], *names: str) -> bool:
+def has_option(words: Sequence[str], *names: str) -> bool:
+    """Return whether one of these options is among the words, also as `--name=value`."""
     return any(word.partition("=")[0] in names for word in words)
 
 
@@ -51,7 +50,7 @@ def _key_variable(user: UserFiles, model: str = "") -> str:
 # mini-swe-agent
 
 
-def mini_answers(words: Sequence[str], user: UserFiles) -> RunWords:
+def mini_answers(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
     """Choose the model by the key, and skip the questions, unless they were answered."""
     folder = user.env.get("MSWEA_GLOBAL_CONFIG_DIR")
     file = Path(folder, ".env") if folder else user.path("~/.config/mini-swe-agent/.env")
@@ -62,7 +61,7 @@ def mini_answers(words: Sequence[str], user: UserFiles) -> RunWords:
     if setting("MSWEA_CONFIGURED"):
         return NOTHING
     variables = {"MSWEA_CONFIGURED": "true"}
-    if _has_option(words, "-m", "--model", "-c", "--config") or setting("MSWEA_MODEL_NAME"):
+    if has_option(words, "-m", "--model", "-c", "--config") or setting("MSWEA_MODEL_NAME"):
         return RunWords([], variables)
     key = _key_variable(user)
     if not key:
@@ -77,7 +76,7 @@ _OPENHANDS_COMMANDS = frozenset(("acp", "cloud", "login", "logout", "mcp", "serv
 _OVERRIDE = "--override-with-envs"
 
 
-def openhands_answers(words: Sequence[str], user: UserFiles) -> RunWords:
+def openhands_answers(_values: Values, words: Sequence[str], user: UserFiles) -> RunWords:
     """Give it the model and the key in its own variables, unless it has settings."""
     folder = user.env.get("OPENHANDS_PERSISTENCE_DIR") or user.home / ".openhands"
     is_command = bool(words) and words[0] in _OPENHANDS_COMMANDS
@@ -114,7 +113,7 @@ def gemini_answers(words: Sequence[str], user: UserFiles, login: Values) -> RunW
 
     In a terminal it asks, and a person answers. `login` is what is missing in its settings.
     """
-    if user.has_terminal and not _has_option(words, "-p", "--prompt"):
+    if user.has_terminal and not has_option(words, "-p", "--prompt"):
         return NOTHING
     variables, notes = {}, []
     if _lacks_trust(words, user):
@@ -144,7 +143,7 @@ def _lacks_trust(words: Sequence[str], user: UserFiles) -> bool:
         return False  # Gemini CLI says what is wrong with it
     folder = user.folder.resolve()
     is_decided = any(folder.is_relative_to(str(known)) for known in decided)
-    return not is_decided and not _has_option(words, "--skip-trust")
+    return not is_decided and not has_option(words, "--skip-trust")
 
 
 def _lent_home(user: UserFiles, login: Values) -> Path:

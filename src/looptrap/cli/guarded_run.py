@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import W_OK, access
 
 import click
 
 from looptrap.cli.client_program import (
     BaseUrls,
-    ClientProgram,
     ConfiguredUrls,
     UserFiles,
     gateway_url,
 )
 from looptrap.cli.client_table import find_program
-from looptrap.cli.output import format_duration
+from looptrap.cli.output import format_duration, plural
 from looptrap.cli.run_gateway import EmbeddedGateway, RunningGateway, RunTotals, run_config
 from looptrap.cli.run_process import (
     KILL_GRACE_S,
@@ -35,18 +34,15 @@ RUNS_HISTORY = "~/.local/state/looptrap/runs.db"
 """Where the incidents and costs of a user's runs are kept: not among the files of a project."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class GuardedRun:
     """One run of a command whose calls pass a gateway."""
 
     command: Sequence[str]
-    program: ClientProgram
-    position: int
-    """Where the program's name is in the command."""
     user: UserFiles
     gateway: EmbeddedGateway | RunningGateway
-    configured: ConfiguredUrls = field(default_factory=dict)
-    warnings: Sequence[str] = ()
+    configured: ConfiguredUrls
+    warnings: Sequence[str]
     where: str
     """Where more about the run can be seen."""
     has_refused: bool = False
@@ -59,9 +55,10 @@ class GuardedRun:
         began = time.monotonic()
         try:
             urls = BaseUrls(self.gateway.url, self.configured)
-            words, env, notes = self.program.point(self.command, self.position, self.user, urls)
+            program, position = find_program(self.command)
+            words, env, notes = program.point(self.command, position, self.user, urls)
             if not is_quiet:
-                _say(*notes, *self._opening())
+                _say(*notes, *self._opening(self.command[position]))
             status = _run_process(words, env, seconds)
         finally:
             totals = self.gateway.stop()
@@ -73,12 +70,11 @@ class GuardedRun:
             _say(*report(totals, time.monotonic() - began), *why, *self.gateway.log.lines, *where)
         return status
 
-    def _opening(self) -> Iterator[str]:
+    def _opening(self, name: str) -> Iterator[str]:
         for warning in self.warnings:
             yield f"warning: {warning}"
         dashboard = f"; dashboard: {self.gateway.dashboard}" if self.gateway.dashboard else ""
-        name = escaped(self.command[self.position])
-        yield f"guards {name} at {self.gateway.url}{dashboard}"
+        yield f"guards {escaped(name)} at {self.gateway.url}{dashboard}"
 
 
 def embedded_run(
@@ -90,7 +86,7 @@ def embedded_run(
     budget_usd: float | None,
 ) -> GuardedRun:
     """Return a run with a gateway that ends with the command."""
-    program, position = find_program(command)
+    program, _ = find_program(command)
     upstream = flags["upstream"] or user.env.get(program.common_variable) or None
     config = load(file, env=user.env, flags={**flags, "upstream": upstream, "admin": admin})
     warnings = [*config.warnings, *program.warnings(user, command)]
@@ -107,16 +103,7 @@ def embedded_run(
         where = f"more is in {place}: `looptrap serve --history {place}` shows it"
     else:
         where = "nothing is kept: there is no history"
-    return GuardedRun(
-        command=command,
-        program=program,
-        position=position,
-        user=user,
-        gateway=gateway,
-        configured=configured,
-        warnings=warnings,
-        where=where,
-    )
+    return GuardedRun(command, user, gateway, configured, warnings, where)
 
 
 def _history_of_runs(user: UserFiles) -> str:
@@ -133,25 +120,17 @@ def remote_run(
     command: Sequence[str], user: UserFiles, url: str, admin: str, token_env: str | None
 ) -> GuardedRun:
     """Return a run with a gateway that runs already."""
-    program, position = find_program(command)
+    program, _ = find_program(command)
     url = gateway_url(url, "--gateway")
-    login = program.upstream(user)
-    elsewhere = [
+    warnings = [
         f"{known.place}: {escaped(known.url)} is not where calls go, the gateway at {url} decides"
         for known in program.configured(user).values()
         if not known.url.startswith(url)
     ]
+    warnings += program.warnings(user, command)
     gateway = RunningGateway(url, admin, token_env)
-    return GuardedRun(
-        command=command,
-        program=program,
-        position=position,
-        user=user,
-        gateway=gateway,
-        configured={login.form.api: login} if login is not None else {},
-        warnings=[*elsewhere, *program.warnings(user, command)],
-        where=f"more is at {gateway.dashboard}",
-    )
+    where = f"more is at {gateway.dashboard}"
+    return GuardedRun(command, user, gateway, program.upstream(user), warnings, where)
 
 
 def report(totals: RunTotals | None, seconds: float) -> Iterator[str]:
@@ -163,26 +142,22 @@ def report(totals: RunTotals | None, seconds: float) -> Iterator[str]:
     if not totals.calls:
         yield f"ended after {duration}; no call has passed the gateway"
         return
-    used = f"{_counted(totals.calls, 'call')}, {totals.tokens:,.0f} tokens, {_cost(totals)}"
+    used = f"{plural(totals.calls, 'call')}, {totals.tokens:,.0f} tokens, {_cost(totals)}"
     yield f"{used} in {duration}{'' if totals.refused or totals.warned else '; no loop'}"
     if totals.refused:
         saved = f", {format_usd(totals.saved_usd)} saved" if totals.saved_usd else ""
-        caught = _counted(max(totals.incidents, 1), "loop")
-        yield f"{caught} caught: {_counted(totals.refused, 'call')} refused{saved}"
+        caught = plural(max(totals.incidents, 1), "loop")
+        yield f"{caught} caught: {plural(totals.refused, 'call')} refused{saved}"
     elif totals.warned:
-        yield f"{_counted(totals.warned, 'call')} in a loop: warned, not refused"
+        yield f"{plural(totals.warned, 'call')} in a loop: warned, not refused"
     if totals.over_limit:
-        yield f"{_counted(totals.over_limit, 'call')} refused by a budget or a rate"
+        yield f"{plural(totals.over_limit, 'call')} refused by a budget or a rate"
 
 
 def _cost(totals: RunTotals) -> str:
     if not totals.unpriced:
         return format_usd(totals.cost_usd)
     return f"{format_usd(totals.cost_usd)} + unpriced" if totals.cost_usd else "unpriced"
-
-
-def _counted(number: float, noun: str) -> str:
-    return f"{number:,.0f} {noun}{'' if number == 1 else 's'}"
 
 
 def _run_process(words: Sequence[str], env: Mapping[str, str], seconds: float | None) -> int:

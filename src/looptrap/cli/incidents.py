@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import wraps
@@ -14,7 +12,13 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from looptrap.cli.gateway_client import GatewayClient, gateway_options
+from looptrap.cli.gateway_client import (
+    PAGE_SIZE,
+    GatewayClient,
+    gateway_options,
+    poll,
+    until_interrupted,
+)
 from looptrap.cli.output import (
     DASH,
     ListingGroup,
@@ -22,10 +26,10 @@ from looptrap.cli.output import (
     format_time,
     json_option,
     parse_since,
+    plural,
     print_lines,
     print_table,
 )
-from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
 from looptrap.schema.wording import escaped
 from looptrap.usage.savings import describe_savings, format_usd
@@ -33,12 +37,6 @@ from looptrap.usage.savings import describe_savings, format_usd
 IncidentView = dict[str, Any]
 
 INCIDENTS_PATH = "/api/v1/incidents"
-
-PAGE_SIZE = 500
-"""Most incidents of one request."""
-
-POLL_INTERVAL_S = 1.0
-"""Seconds between two polls for changes."""
 
 LABELS = ("false_alarm", "confirmed")
 ORDERS = ("newest", "cost", "count", "saved")
@@ -113,7 +111,8 @@ def list_(
     now = datetime.now(UTC)
     if group is not None:
         query["group"] = group
-    found, is_more = _find_incidents(gateway, query, limit, "groups" if group else "incidents")
+    name = "incidents" if group is None else "groups"
+    found, last = gateway.read_list(INCIDENTS_PATH, name, limit, query)
     if as_json:
         click.echo(json.dumps(found, indent=2))
     elif not found:
@@ -124,7 +123,7 @@ def list_(
     else:
         for incident in found:
             print_lines(_list_lines(incident, now))
-    if is_more:
+    if last["next"] is not None:
         click.echo(f"There are more than these {limit}: see --limit.", err=True)
 
 
@@ -202,8 +201,7 @@ def note(gateway: GatewayClient, incident_id: str, text: str) -> None:
     Example: looptrap incidents note inc_4be01c7d 'A cron job, stopped.'
     """
     incident = gateway.ask("POST", f"{_path(incident_id)}/notes", {"text": text})
-    number = len(incident["notes"])
-    click.echo(f"{incident['id']} has {number} note{'s' if number > 1 else ''}.")
+    click.echo(f"{incident['id']} has {plural(len(incident['notes']), 'note')}.")
 
 
 @incidents.command()
@@ -242,56 +240,22 @@ def follow(gateway: GatewayClient, as_json: bool) -> None:
         for incident in found:
             click.echo(json.dumps(incident) if as_json else _change_line(incident))
 
-    # A background process of a script never gets Ctrl-C.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    changes = f"{INCIDENTS_PATH}/changes"
+
+    def ask() -> Any:
+        return gateway.get(changes, after=last, limit=PAGE_SIZE)
+
+    with until_interrupted():
         # First the position of the latest change: changes meanwhile are printed twice, not missed.
-        last = gateway.get(f"{INCIDENTS_PATH}/changes")["last"]
-        print_changes(_find_incidents(gateway, {"state": "open"}, PAGE_SIZE)[0][::-1])
-        _poll_changes(gateway, last, print_changes)
-    except KeyboardInterrupt:
-        return
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        last = gateway.get(changes)["last"]
+        print_changes(gateway.get(INCIDENTS_PATH, limit=PAGE_SIZE, state="open")["incidents"][::-1])
+        for answer in poll(ask):
+            last = answer["last"]
+            print_changes(answer["incidents"])
 
 
 def _path(incident_id: str) -> str:
     return f"{INCIDENTS_PATH}/{quote(incident_id, safe='')}"
-
-
-def _find_incidents(
-    gateway: GatewayClient, query: dict[str, str], limit: int, name: str = "incidents"
-) -> tuple[list[IncidentView], bool]:
-    """Return up to `limit` incidents or groups, and whether there are more."""
-    found: list[IncidentView] = []
-    cursor: dict[str, str] = {}
-    while True:
-        number = min(limit - len(found), PAGE_SIZE)
-        answer = gateway.get(INCIDENTS_PATH, limit=number, **query, **cursor)
-        found += answer[name]
-        if answer["next"] is None or len(found) >= limit:
-            return found, answer["next"] is not None
-        cursor = {"cursor": answer["next"]}
-
-
-def _poll_changes(
-    gateway: GatewayClient, last: int, print_changes: Callable[[list[IncidentView]], None]
-) -> None:
-    """Print changes for ever; a gateway that does not answer may return."""
-    is_away = False
-    while True:
-        time.sleep(POLL_INTERVAL_S)
-        try:
-            answer = gateway.get(f"{INCIDENTS_PATH}/changes", after=last, limit=PAGE_SIZE)
-        except ConfigError as error:
-            if not is_away:
-                click.echo(f"{error} Retrying every second.", err=True)
-            is_away = True
-            continue
-        if is_away:
-            click.echo("It answers again.", err=True)
-        is_away, last = False, answer["last"]
-        print_changes(answer["incidents"])
 
 
 def _print_groups(groups: list[dict[str, Any]], by: str, now: datetime) -> None:
@@ -383,8 +347,7 @@ def _facts(incident: IncidentView, now: datetime) -> Iterator[tuple[str, str]]:
     if input_tokens or output_tokens:
         yield "used", f"{input_tokens:,} tokens in, {output_tokens:,} out"
     if (paid := incident["paid"]) and incident["spent_usd"] is not None:
-        calls = "1 paid call" if paid == 1 else f"{paid:,} paid calls"
-        yield "spent", f"{format_usd(incident['spent_usd'])}: {calls}"
+        yield "spent", f"{format_usd(incident['spent_usd'])}: {plural(paid, 'paid call')}"
     if refused:
         projected = incident["projected_usd_an_hour"]
         yield "saved", describe_savings(refused, incident["saved_usd"], projected)

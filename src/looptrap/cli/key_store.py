@@ -6,10 +6,13 @@ Every failure is a ConfigError; the text of a place says where it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
-from looptrap.config.kind import StorePlace
+from looptrap.cli.output import default_place
+from looptrap.config import load
+from looptrap.config.kind import MEMORY, StorePlace
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.keys import FileKeyStore
 from looptrap.gateway.shared_settings import EntryStore
@@ -25,7 +28,7 @@ STORE_TIMEOUT_S = 1.0
 
 T = TypeVar("T")
 
-Action = Callable[[KeyStore], Awaitable[T]]
+Action = Callable[[KeyStore], Coroutine[Any, Any, T]]
 
 
 class StateFilePlace:
@@ -39,11 +42,7 @@ class StateFilePlace:
 
     def run(self, action: Action[T]) -> T:
         """Do something with the keys."""
-
-        async def run() -> T:
-            return await action(FileKeyStore(self._file))
-
-        return asyncio.run(run())
+        return asyncio.run(action(FileKeyStore(self._file)))
 
     def warning(self) -> str | None:
         """Return what is wrong with the file, if anything."""
@@ -92,3 +91,17 @@ async def _check_reachable(url: str) -> None:
         else:
             return
     raise failure
+
+
+Place = StateFilePlace | SharedStorePlace
+
+
+def find_place(file: str | None, state: str | None, store: str | None) -> Place:
+    """Return where a gateway with this configuration looks for keys; --state is a file for sure."""
+    if state is not None and store is not None:
+        raise ConfigError("--state and --store: give one or the other")
+    with default_place(file):
+        config = load(file, env=os.environ, flags={"state": state, "store": store})
+    if state is None and config.store != MEMORY:
+        return SharedStorePlace(config.store)
+    return StateFilePlace(config.gateway.state)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
@@ -12,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from looptrap.cli.config import config_option
-from looptrap.cli.output import DASH, default_place, json_option, print_table, print_warnings
-from looptrap.errors import ConfigError
+from looptrap.cli.output import DASH, json_option, print_table, print_warnings
 
 if TYPE_CHECKING:
-    from looptrap.cli.key_store import SharedStorePlace, StateFilePlace
+    from looptrap.cli.key_store import Place
     from looptrap.gateway.state_file import GatewayKey
-
-    Place = StateFilePlace | SharedStorePlace
 
 MAX_GRACE_S = 30 * 86_400
 
@@ -45,7 +41,9 @@ def key_store_options(command: Callable[..., None]) -> Callable[..., None]:
     def with_key_store(
         *, file: str | None, state: str | None, store: str | None, **options: Any
     ) -> None:
-        command(place=_find_place(file, state, store), **options)
+        from looptrap.cli.key_store import find_place
+
+        command(place=find_place(file, state, store), **options)
 
     return with_key_store
 
@@ -120,21 +118,6 @@ def revoke(place: Place, name: str, as_json: bool) -> None:
         click.echo(json.dumps(_fields(key)))
     else:
         click.echo(f"Key {name} ({key.id}) is revoked.")
-
-
-def _find_place(file: str | None, state: str | None, store: str | None) -> Place:
-    """Return where a gateway with this configuration looks for keys; --state is a file for sure."""
-    from looptrap.cli.key_store import SharedStorePlace, StateFilePlace
-    from looptrap.config import load
-    from looptrap.config.kind import MEMORY
-
-    if state is not None and store is not None:
-        raise ConfigError("--state and --store: give one or the other")
-    with default_place(file):
-        config = load(file, env=os.environ, flags={"state": state, "store": store})
-    if state is None and config.store != MEMORY:
-        return SharedStorePlace(config.store)
-    return StateFilePlace(config.gateway.state)
 
 
 def _fields(key: GatewayKey) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from looptrap import __version__
 from looptrap.admin.auth import configured_access
 from looptrap.admin.server import AdminServer
 from looptrap.admin.worker_proxy import WorkerProxy
+from looptrap.cli.output import plural
 from looptrap.cli.start_check import has_route_for_all, routed_providers
 from looptrap.config import Config, description
 from looptrap.config.kind import MEMORY, Address, StorePlace
@@ -182,7 +183,7 @@ def _policy_line(config: Config) -> str:
         (sum(rate.enabled for one in policies for rate in one.rates), "rate"),
         (len(config.budgets), "budget"),
     ]
-    counted = [f"{number} {noun}{'s' if number != 1 else ''}" for number, noun in numbers if number]
+    counted = [plural(number, noun) for number, noun in numbers if number]
     preset = f" of preset {config.preset}" if config.preset else ""
     return f"Policies{preset}: {listed(counted, 'and') or 'none'}; `looptrap check` lists them."
 

@@ -62,11 +62,21 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
+def line_width() -> int:
+    """Return the width of the terminal, or of a line in a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+
+
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines, in a terminal each cut to its width."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    width = line_width()
     for line in map(escaped, lines):
         click.echo(line if len(line) <= width else f"{line[: width - 1]}…")
+
+
+def plural(number: float, noun: str) -> str:
+    """Return a number of things."""
+    return f"{number:,.0f} {noun}{'' if number == 1 else 's'}"
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}

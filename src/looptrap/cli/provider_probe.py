@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
-from looptrap.cli.finding import Finding
+from looptrap.cli.doctor import Finding
 from looptrap.cli.start_check import has_route_for_all, used_providers
 from looptrap.config import Config
 from looptrap.dialect.model import DialectName

@@ -9,7 +9,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
@@ -149,8 +150,7 @@ class EmbeddedGateway:
         self._totals = RunTotals()
         self._config = config
         self._admin = admin
-        self._ready = threading.Event()
-        self._failure: BaseException | None = None
+        self._ready: Future[None] = Future()
         self._thread = threading.Thread(target=self._work, name="looptrap-gateway", daemon=True)
 
     def start(self) -> None:
@@ -158,9 +158,7 @@ class EmbeddedGateway:
         logging.getLogger().addHandler(self.log)
         logging.captureWarnings(True)
         self._thread.start()
-        self._ready.wait()
-        if self._failure is not None:
-            raise self._failure
+        self._ready.result()
 
     def stop(self) -> RunTotals | None:
         """Stop it; return what has passed it."""
@@ -178,9 +176,8 @@ class EmbeddedGateway:
             ):
                 runner.run(self._serve(config))
         except BaseException as failure:  # noqa: BLE001 - raised by the thread that waits
-            self._failure = failure
-        finally:
-            self._ready.set()
+            if not self._ready.done():
+                self._ready.set_exception(failure)
 
     async def _serve(self, config: Config) -> None:
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
@@ -193,7 +190,7 @@ class EmbeddedGateway:
             if admin is not None:
                 self.dashboard = f"http://{Address(*await admin.start())}/"
             self.url = f"http://{Address(*listening)}"
-            self._ready.set()
+            self._ready.set_result(None)
             await self._stopped.wait()
         finally:
             await app.stop()
@@ -245,8 +242,6 @@ def run_config(config: Config, configured: ConfiguredUrls, budget_usd: float | N
 
 def _with_upstreams(config: Config, configured: ConfiguredUrls) -> Config:
     """Return the configuration with the URLs that the user has set as providers."""
-    if config.gateway.upstream is not None:
-        return config
     named = {provider.name for provider in config.providers}
     providers, prefixes = list(config.providers), dict[str, Api]()
     for api, known in configured.items():
@@ -285,8 +280,10 @@ class RunningGateway:
 
     def stop(self) -> RunTotals | None:
         """Return what has passed it since then; None where its admin address does not answer."""
-        now = self._read_totals() if self._before is not None else None
-        return None if now is None or self._before is None else now.since(self._before)
+        if self._before is None:
+            return None
+        now = self._read_totals()
+        return now.since(self._before) if now is not None else None
 
     def _read_totals(self) -> RunTotals | None:
         try:
@@ -298,23 +295,14 @@ class RunningGateway:
 def _check_gateway(url: str) -> None:
     """Raise ConfigError unless a gateway answers at the URL."""
     origin, path = Origin.of(url)
+    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
     try:
-        answer = _ask(origin, f"{path}/looptrap/decision")
+        with closing(kinds[origin.scheme](origin.host, origin.port, timeout=10.0)) as connection:
+            connection.request("GET", f"{path}/looptrap/decision")
+            request_id = connection.getresponse().getheader("x-request-id", "")
         problem = "is not a gateway"
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        answer, problem = {}, f"does not answer ({why.lower()})"
-    if not answer.get("x-request-id", "").startswith("lt-"):
+        request_id, problem = "", f"does not answer ({why.lower()})"
+    if not request_id.startswith("lt-"):
         raise ConfigError([Problem("--gateway", f"{origin.authority} {problem}")])
-
-
-def _ask(origin: Origin, path: str) -> dict[str, str]:
-    """Return the headers of an answer, their names in lower case."""
-    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-    connection = kinds[origin.scheme](origin.host, origin.port, timeout=10.0)
-    try:
-        connection.request("GET", path)
-        headers = connection.getresponse().getheaders()
-        return {name.lower(): value for name, value in headers}
-    finally:
-        connection.close()

@@ -52,7 +52,7 @@ def merge_file(path: Path, values: Values) -> tuple[str, str]:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigError([Problem(escaped(str(path)), f"cannot be read: {why}")]) from None
     try:
-        return text, merge_text(_form(path), text, values)
+        return text, _MERGERS[_form(path)](text, values)
     except UnchangeableError as error:
         message = f"{error}, so it is left as it is: change it by hand"
         raise ConfigError([Problem(escaped(str(path)), message)]) from None
@@ -78,12 +78,7 @@ def replace_file(path: Path, text: str, now: datetime) -> Path | None:
 
 def new_text(path: Path, values: Values) -> str:
     """Return these values as a new file at that path has them."""
-    return merge_text(_form(path), "", values)
-
-
-def merge_text(form: Form, text: str, values: Values) -> str:
-    """Return a text in a form with these values in it; raise UnchangeableError."""
-    return _MERGERS[form](text, values)
+    return _MERGERS[_form(path)]("", values)
 
 
 def _form(path: Path) -> Form:

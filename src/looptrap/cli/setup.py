@@ -41,10 +41,7 @@ def setup(name: str, gateway: str, write: bool) -> None:
     from looptrap.cli.client_table import program_named
 
     program, user = program_named(name), UserFiles(os.environ, Path.home())
-    login = program.upstream(user)
-    urls = BaseUrls(
-        gateway_url(gateway, "--gateway"), {login.form.api: login} if login is not None else {}
-    )
+    urls = BaseUrls(gateway_url(gateway, "--gateway"), program.upstream(user))
     if not program.steps:
         _set_up(program, user, urls, is_written=write)
         return

@@ -67,7 +67,8 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
                 gateway.listen.host, has_keys=bool(keys), allow_anonymous=gateway.allow_anonymous
             )
 
-    attempt(lambda: _check_tokens(config, env))
+    attempt(lambda: AdminAuth(gateway.admin.host, configured_access(config, env)))
+    attempt(lambda: _check_decision_token(config, env))
     found.problems += channel_problems(config.channels, env)
     attempt(lambda: server_tls_context(gateway))
     attempt(lambda: upstream_ca_file(gateway))
@@ -77,37 +78,18 @@ def check_start(config: Config, env: Mapping[str, str]) -> StartCheck:
         attempt(find_valkey_program)
     found.problems += path_problems(config, env)
     found.problems += _placeholder_problems(config)
-    attempt(lambda: _check_history(config))
+    if config.history and not is_postgres(config.history):
+        attempt(lambda: history_version(Path(config.history)))
     attempt(read_keys)
     attempt(lambda: found.warnings.extend(_database_warnings(config)))
     found.warnings += _key_warnings(config, env, has_keys=bool(found.keys))
     return found
 
 
-def _check_tokens(config: Config, env: Mapping[str, str]) -> None:
-    gateway, place = config.gateway, "gateway.decision_token_env"
-
-    def check_access() -> None:
-        AdminAuth(gateway.admin.host, configured_access(config, env))
-
-    def check_decision() -> None:
-        token = token_from_env(gateway.decision_token_env, place, env)
-        check_token(place, token, gateway.listen.host)
-
-    problems: list[Problem] = []
-    for check in (check_access, check_decision):
-        try:
-            check()
-        except ConfigError as error:
-            problems += error.problems
-    if problems:
-        raise ConfigError(problems)
-
-
-def _check_history(config: Config) -> None:
-    """Raise ConfigError for a SQLite history of another program or a later version."""
-    if config.history and not is_postgres(config.history):
-        history_version(Path(config.history))
+def _check_decision_token(config: Config, env: Mapping[str, str]) -> None:
+    place = "gateway.decision_token_env"
+    token = token_from_env(config.gateway.decision_token_env, place, env)
+    check_token(place, token, config.gateway.listen.host)
 
 
 def history_version(path: Path) -> int | None:

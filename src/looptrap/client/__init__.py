@@ -10,7 +10,8 @@ history         LocalHistory: incidents, kept in SQLite
 
 tool            tool: a function that is not called again in circles
 tool_history    the calls and results of one run; tool_text: how they are written
-asgi            the middleware of a service that agents call
-langchain       agents of LangChain that end where they are refused; langgraph: graphs
-litellm         judges the requests of LiteLLM's proxy; litellm_hook: the proxy's hook
+litellm         judges the requests of LiteLLM's proxy
+
+What only one public module needs is in that module: `looptrap.asgi`, `looptrap.langchain`,
+`looptrap.langgraph`, `looptrap.litellm`.
 """

@@ -7,12 +7,11 @@ from typing import Any, Self
 
 from looptrap import errors
 from looptrap.client.sdk_mixin import (
-    AsyncSessionMixin,
+    AsyncClientMixin,
+    ClientMixin,
     GatewayMixin,
-    RaisingMixin,
     RefusalMixin,
-    SessionMixin,
-    SyncSessionMixin,
+    SyncClientMixin,
     missing_package_error,
 )
 
@@ -45,7 +44,7 @@ class KilledError(_RefusalMixin, errors.KilledError, anthropic.PermissionDeniedE
     """An operator has switched off what the call belongs to."""
 
 
-class _ClientMixin(RaisingMixin, SessionMixin):
+class _ClientMixin(ClientMixin):
     _refusals = (LoopDetectedError, BudgetExceededError, RateLimitedError, KilledError)
     _url_variable, _url_path = "ANTHROPIC_BASE_URL", ""
 
@@ -67,11 +66,11 @@ class _ClientMixin(RaisingMixin, SessionMixin):
     with_options = copy
 
 
-class SyncAnthropicMixin(SyncSessionMixin, _ClientMixin):
+class SyncAnthropicMixin(SyncClientMixin, _ClientMixin):
     """What Anthropic's blocking clients get from us."""
 
 
-class AsyncAnthropicMixin(AsyncSessionMixin, _ClientMixin):
+class AsyncAnthropicMixin(AsyncClientMixin, _ClientMixin):
     """What Anthropic's asynchronous clients get from us."""
 
 

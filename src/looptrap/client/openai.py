@@ -9,11 +9,11 @@ from typing import Any, Generic, TypeVar, get_args
 
 from looptrap import errors
 from looptrap.client.sdk_mixin import (
-    AsyncSessionMixin,
+    AsyncClientMixin,
+    ClientMixin,
     GatewayMixin,
-    RaisingMixin,
     RefusalMixin,
-    SyncSessionMixin,
+    SyncClientMixin,
     missing_package_error,
     sdk_refusal,
 )
@@ -80,7 +80,7 @@ class AsyncOpenAIStream(openai.AsyncStream[T], Generic[T]):
             yield event
 
 
-class _ClientMixin(RaisingMixin):
+class _ClientMixin(ClientMixin):
     _refusals = _REFUSALS
     _url_variable, _url_path = "OPENAI_BASE_URL", "/v1"
 
@@ -100,11 +100,11 @@ def _stream_class(stream: Any) -> Any:
     return stream
 
 
-class SyncOpenAIMixin(SyncSessionMixin, _ClientMixin):
+class SyncOpenAIMixin(SyncClientMixin, _ClientMixin):
     """What OpenAI's blocking clients get from us."""
 
 
-class AsyncOpenAIMixin(AsyncSessionMixin, _ClientMixin):
+class AsyncOpenAIMixin(AsyncClientMixin, _ClientMixin):
     """What OpenAI's asynchronous clients get from us."""
 
 

@@ -96,6 +96,37 @@ def refusal_in(error: Exception) -> RefusedError:
     return refusal
 
 
+METADATA_KEY = "looptrap"
+"""Under this key, the metadata of a final message say why it is one."""
+
+REASON_BY_ERROR: dict[type[RefusedError], str] = {
+    LoopDetectedError: "loop_detected",
+    BudgetExceededError: "budget_exceeded",
+    RateLimitedError: "rate_limited",
+    KilledError: "killed",
+}
+
+REFUSAL_FIELDS = (
+    "rule", "budget", "rate", "hit_count", "percent", "cooldown_seconds", "retry_after",
+    "fingerprint",
+)  # fmt: skip
+"""Fields of refusals that any checkpointer can keep."""
+
+
+def final_message_fields(error: Exception) -> dict[str, Any]:
+    """Return what makes a refusal the final message of a model, in LangChain's `AIMessage`.
+
+    Without tool calls in it, agents end. Any other exception is raised again.
+    """
+    refusal = refusal_in(error)
+    fields = {name: getattr(refusal, name) for name in REFUSAL_FIELDS if hasattr(refusal, name)}
+    reason = next(reason for kind, reason in REASON_BY_ERROR.items() if isinstance(refusal, kind))
+    return {
+        "content": refusal.message,
+        "response_metadata": {METADATA_KEY: {"reason": reason, **fields}},
+    }
+
+
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception, what it was raised from, and so on."""
     seen: set[int] = set()

@@ -28,10 +28,14 @@ class OutgoingRequest(Protocol):
         """Its headers; names in any case."""
 
 
-class SessionMixin:
-    """Names the session of every call, and passes a client's session on to its copies."""
+class ClientMixin:
+    """Names the session of every call, and raises our exceptions for refusals.
+
+    A client's session is passed on to its copies; for all else the SDK raises its own exceptions.
+    """
 
     _looptrap_session = ""
+    _refusals: ClassVar[tuple[type[Any], ...]]
 
     def _name_session(self, request: OutgoingRequest) -> None:
         """Add the session to a request, unless the call itself has named one.
@@ -67,17 +71,21 @@ class SessionMixin:
 
     with_options = copy
 
+    def _make_status_error(self, err_msg: str, *, body: object, response: Any) -> Any:
+        plain = super()._make_status_error(err_msg, body=body, response=response)  # type: ignore[misc]
+        return sdk_refusal(self._refusals, body, response, plain.body) or plain
 
-class SyncSessionMixin(SessionMixin):
-    """Sessions for clients that block."""
+
+class SyncClientMixin(ClientMixin):
+    """The same for clients that block."""
 
     def _prepare_request(self, request: Any) -> None:
         super()._prepare_request(request)  # type: ignore[misc]
         self._name_session(request)
 
 
-class AsyncSessionMixin(SessionMixin):
-    """Sessions for asynchronous clients."""
+class AsyncClientMixin(ClientMixin):
+    """The same for asynchronous clients."""
 
     async def _prepare_request(self, request: Any) -> None:
         await super()._prepare_request(request)  # type: ignore[misc]
@@ -107,16 +115,6 @@ def sdk_refusal(kinds: Iterable[type[Any]], body: object, response: Any, data: o
     return kind(why, response=response, body=data)
 
 
-class RaisingMixin:
-    """Raises our exceptions for refusals, the SDK's own for all else."""
-
-    _refusals: ClassVar[tuple[type[Any], ...]]
-
-    def _make_status_error(self, err_msg: str, *, body: object, response: Any) -> Any:
-        plain = super()._make_status_error(err_msg, body=body, response=response)  # type: ignore[misc]
-        return sdk_refusal(self._refusals, body, response, plain.body) or plain
-
-
 class GatewayMixin:
     """The constructor of a gateway's clients."""
 
@@ -142,9 +140,14 @@ def gateway_url(variable: str, path: str = "") -> str:
     return (root or DEFAULT_URL) + path
 
 
-def missing_package_error(package: str, error: ModuleNotFoundError) -> ImportError:
-    """Return the exception for a vendor's package that is missing, or that misses another one."""
-    if error.name != package:
+def missing_package_error(
+    package: str, error: ModuleNotFoundError, *, imported: str = ""
+) -> ImportError:
+    """Return the exception for a vendor's package that is missing, or that misses another one.
+
+    `imported` is what was imported of it, if that has another name.
+    """
+    if error.name != (imported or package):
         return error
     return ImportError(
         f"looptrap.{package} needs the package {package}: pip install {package}", name=package

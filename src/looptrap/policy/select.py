@@ -17,16 +17,6 @@ Selects = Callable[[Call], bool]
 
 def selects(selector: Selector) -> Selects | None:
     """Return the test of a selector; None when it matches every call."""
-    tests = _tests(selector)
-    return all_of(tests) if tests else None
-
-
-def all_of(tests: Sequence[Selects]) -> Selects:
-    """Return the test whether all of these succeed."""
-    return tests[0] if len(tests) == 1 else lambda call: all(test(call) for test in tests)
-
-
-def _tests(selector: Selector) -> list[Selects]:
     tests = path_tests(selector)
     if selector.methods:
         methods = frozenset(selector.methods)
@@ -38,7 +28,12 @@ def _tests(selector: Selector) -> list[Selects]:
         named = re.compile("|".join(translate(model) for model in selector.models))
         tests.append(lambda call: named.match(call.model) is not None)
     tests.extend(_header_test(name, value) for name, value in selector.headers)
-    return tests
+    return all_of(tests) if tests else None
+
+
+def all_of(tests: Sequence[Selects]) -> Selects:
+    """Return the test whether all of these succeed."""
+    return tests[0] if len(tests) == 1 else lambda call: all(test(call) for test in tests)
 
 
 def path_tests(selector: Selector | KillSwitch) -> list[Selects]:
