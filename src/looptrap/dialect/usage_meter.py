@@ -6,8 +6,6 @@ counts there. They are read after the client has its answer.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from math import ceil
 
 import msgspec
@@ -16,7 +14,7 @@ from looptrap.dialect.content import decode_or_none
 from looptrap.dialect.model import BYTES_PER_TOKEN, Call, DialectName, Usage
 from looptrap.dialect.output_limit import is_in_background, runs_on, unanswered_usage
 from looptrap.dialect.registry import DIALECTS
-from looptrap.dialect.usage import JsonPath, last_value
+from looptrap.dialect.usage import JsonPath
 
 HEAD_BYTES = 4 * 1024
 TAIL_BYTES = 8 * 1024
@@ -33,7 +31,7 @@ tokens."""
 class UsageReader:
     """Keeps both ends of one answer; `finish` reads them at its end."""
 
-    __slots__ = ("_dialect", "_head", "_newest", "_older", "_room", "_stream", "error")
+    __slots__ = ("_dialect", "_head", "_newest", "_older", "_room", "_stream")
 
     def __init__(self, dialect: DialectName, stream: bool) -> None:
         self._dialect = dialect
@@ -42,8 +40,6 @@ class UsageReader:
         self._older: list[bytes] = []
         self._newest: list[bytes] = []
         self._room = HEAD_BYTES
-        self.error = ""
-        """The type of an error inside the answer, such as `overloaded_error`; set by `finish`."""
 
     def feed(self, chunk: bytes) -> None:
         """Keep the next chunk, without copying or reading it."""
@@ -58,11 +54,11 @@ class UsageReader:
         beginning = head or tail
         first = beginning[:16].lstrip()[:1]
         is_events = self._stream and first not in (b"{", b"[")
-        top: JsonPath = (0,) if first == b"[" else ()
         usage = DIALECTS[self._dialect].usage
-        path = usage.path_in_event if usage is not None and is_events else top
-        self.error = _find_error(tail, is_events, (top, path)) if b"error" in tail else ""
-        return usage and usage.find(beginning, tail, is_events, path)
+        if usage is None:
+            return None
+        top: JsonPath = (0,) if first == b"[" else ()
+        return usage.find(beginning, tail, is_events, usage.path_in_event if is_events else top)
 
     def _start_list(self) -> None:
         """Start a new list of chunks; of the full lists, keep the first and the last."""
@@ -87,25 +83,6 @@ class UsageReader:
             return b"", head + rest
         tail = rest if len(rest) >= TAIL_BYTES else head + rest
         return head[:HEAD_BYTES], tail[-TAIL_BYTES:]
-
-
-_ERROR_EVENT = re.compile(rb"event: ?error\r?\ndata:(.*)")
-
-
-def _find_error(text: bytes, is_events: bool, paths: Iterable[JsonPath]) -> str:
-    """Return the type of the last reported error; "" without one."""
-    for path in paths:
-        error = last_value("error", text, is_events, path)
-        if isinstance(error, dict):
-            return str(error.get("type") or error.get("status") or error.get("code") or "error")
-        if error:
-            return "error"
-    # Responses has an event that is the error itself.
-    start = text.rfind(b"event: error") if is_events else -1
-    if start >= 0 and (event := _ERROR_EVENT.match(text, start)):
-        found: object = decode_or_none(event[1])
-        return str((isinstance(found, dict) and found.get("code")) or "error")
-    return ""
 
 
 _DECODERS = {
