@@ -6,7 +6,7 @@ Google accepts field names in camelCase and in snake_case; so does this module.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -416,7 +416,9 @@ def _splice_nudge(body: bytes, text: str) -> bytes | None:
     return contents and append_element(body, contents, nudge)
 
 
-class _CountedPart(msgspec.Struct, gc=False, rename="camel"):
+class CountedPart(msgspec.Struct, gc=False, rename="camel"):
+    """The tokens of one modality."""
+
     modality: str = ""
     token_count: Count = 0
 
@@ -429,8 +431,8 @@ class GeminiCounts(msgspec.Struct, rename="camel"):
     candidates_token_count: Count | None = None
     thoughts_token_count: Count | None = None
     cached_content_token_count: Count | None = None
-    prompt_tokens_details: list[_CountedPart] | None = None
-    candidates_tokens_details: list[_CountedPart] | None = None
+    prompt_tokens_details: Sequence[CountedPart] | None = None
+    candidates_tokens_details: Sequence[CountedPart] | None = None
 
     def usage(self) -> Usage:
         """Return the counts in neutral form."""
@@ -445,8 +447,8 @@ class GeminiCounts(msgspec.Struct, rename="camel"):
         )
 
 
-def _count_audio(parts: list[_CountedPart] | None) -> int:
-    return sum(part.token_count for part in parts or () if part.modality == "AUDIO")
+def _count_audio(parts: Sequence[CountedPart] | None) -> int:
+    return sum(part.token_count for part in parts or () if part.modality.upper() == "AUDIO")
 
 
 DIALECT: Dialect = Dialect(

@@ -162,7 +162,6 @@ def _output(item: Json) -> ToolResult:
 
 # Passing answers
 
-_NOTHING = msgspec.Raw(b"null")
 _EMPTY = b"{}"
 
 _OUTPUT, _REASONING = "response.output_text", "response.reasoning_text"
@@ -200,9 +199,9 @@ class _Event(_Response, gc=False):
     content_index: int | None = None
     summary_index: int | None = None
     delta: str | None = None
-    item: msgspec.Raw = _NOTHING
-    part: msgspec.Raw = _NOTHING
-    response: msgspec.Raw = _NOTHING
+    item: msgspec.Raw = ABSENT
+    part: msgspec.Raw = ABSENT
+    response: msgspec.Raw = ABSENT
 
 
 _decode_whole_item = msgspec.json.Decoder(_WholeItem).decode
