@@ -1,8 +1,8 @@
 """RedisStore: a store shared by all instances, in Redis, Valkey or a cluster of either.
 
 store                 RedisStore: what a gateway calls
-request               hits, charges, cooldowns, notes, releases; RequestBatch: those of a loop turn
-script                the script's operations and replies, encoded and decoded
+request               hits, charges, cooldowns, notes, releases, as operations of the script;
+                      RequestBatch: those of a loop turn
 record.lua            the script, run inside the server: what is stored under a key,
 hit.lua, serial.lua   counting,
 account.lua           charges and reservations,

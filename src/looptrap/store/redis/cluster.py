@@ -9,8 +9,13 @@ from typing import Any
 from looptrap.store.redis.address import StoreAddress
 from looptrap.store.redis.connection import Argument, StoreError, connect, pack_command
 from looptrap.store.redis.node import CONNECT_TIMEOUT_S, MAX_HOPS, NodeOptions, RedisNode
-from looptrap.store.redis.request import RequestBatch, StoreRequest
-from looptrap.store.redis.script import SLOT_COUNT, key_in_slots, key_slot
+from looptrap.store.redis.request import (
+    SLOT_COUNT,
+    RequestBatch,
+    StoreRequest,
+    key_in_slots,
+    key_slot,
+)
 
 ASKING_COMMAND = pack_command((b"ASKING",))
 

@@ -23,8 +23,15 @@ from looptrap.store.redis.connection import (
     ignore,
     pack_command,
 )
-from looptrap.store.redis.request import MAX_OPERATIONS, RequestBatch, StoreRequest
-from looptrap.store.redis.script import SCRIPT, SCRIPT_SHA1, encode_hit, record_key
+from looptrap.store.redis.request import (
+    MAX_OPERATIONS,
+    SCRIPT,
+    SCRIPT_SHA1,
+    RequestBatch,
+    StoreRequest,
+    encode_hit,
+    record_key,
+)
 
 if TYPE_CHECKING:
     from looptrap.store.redis.cluster import RedisCluster

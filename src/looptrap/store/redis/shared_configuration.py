@@ -14,7 +14,7 @@ from typing import Any
 from looptrap.store.redis.cluster import RedisCluster
 from looptrap.store.redis.connection import Argument, RedisConnection, connect
 from looptrap.store.redis.node import RedisNode
-from looptrap.store.redis.script import SLOT_COUNT
+from looptrap.store.redis.request import SLOT_COUNT
 
 SETTINGS_KEY = b"lt:cfg:settings"
 SECRET_KEY = b"lt:cfg:secret"
