@@ -9,8 +9,7 @@ account.lua           charges and reservations,
 note.lua              notes of agent runs,
 dispatch.lua          and which operation does what
 node                  RedisNode: one server, and the memory that counts while it is away
-cluster               RedisCluster: which server has which slot
-sentinel              Sentinels: which server is the primary at present
+topology              which server counts: RedisCluster, that of a slot; Sentinels, the primary
 shared_configuration  settings that instances share, the digest secret, and streams between them
 configure.lua         the script that sets one setting
 connection            RedisConnection: commands out, replies in

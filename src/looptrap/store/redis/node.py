@@ -34,7 +34,7 @@ from looptrap.store.redis.request import (
 )
 
 if TYPE_CHECKING:
-    from looptrap.store.redis.cluster import RedisCluster
+    from looptrap.store.redis.topology import RedisCluster
 
 READ_GRACE_S = 0.002
 """Seconds for a late event loop to read replies that have arrived, before a timeout counts."""
