@@ -28,7 +28,7 @@ from looptrap.gateway.browser import PREFLIGHT, Browsers
 from looptrap.gateway.jwt_claims import ClaimsReader
 from looptrap.gateway.keys import PREFIX
 from looptrap.money.price import nano
-from looptrap.retry.turn.header import TURN_HEADER
+from looptrap.retry.turn import TURN_HEADER
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.head import Head
 from looptrap.wire.header_fields import HOP_BY_HOP, parse_token_list
