@@ -18,7 +18,7 @@ from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.request_context import Field, InboundHeaderReader, parse_session_limit
 from looptrap.gateway.trace import parse_tracestate, start_span
 from looptrap.gateway.unpacker import decode_body
-from looptrap.retry.turn.budget import read_turn_headers as read_turn
+from looptrap.retry.turn_budget import read_turn_headers as read_turn
 
 SECRET = b"0123456789abcdef"
 BLOCK = (

@@ -11,7 +11,7 @@ from tests.retry.failing import Answer, Fake, down
 
 from looptrap.errors import GiveUp
 from looptrap.retry import Turn, testing
-from looptrap.retry.turn.budget import (
+from looptrap.retry.turn_budget import (
     TurnAccount,
     TurnLimits,
     read_turn_headers,

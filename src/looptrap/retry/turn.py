@@ -1,4 +1,4 @@
-"""Turns: one answer to a user, with all its steps, attempts and tool calls, on one budget."""
+"""Turns: one answer to a user, on one budget, however many steps, tools and agents it takes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ from looptrap.retry.run import (
 )
 from looptrap.retry.schedule import FinalFailure
 from looptrap.retry.timing import Timing, current_timing
-from looptrap.retry.turn.budget import (
+from looptrap.retry.turn_budget import (
+    BAGGAGE_HEADER,
+    TURN_HEADER,
+    Marker,
     TurnAccount,
     TurnLimits,
     TurnState,
@@ -47,6 +50,17 @@ from looptrap.retry.turn.budget import (
     read_turn_headers,
     write_turn_headers,
 )
+
+__all__ = [
+    "BAGGAGE_HEADER",
+    "INTERRUPTION",
+    "TURN_HEADER",
+    "Marker",
+    "Turn",
+    "TurnLimits",
+    "TurnUsage",
+    "current_turn",
+]
 
 MAX_REPEATS = 3
 INTERRUPTION = (
