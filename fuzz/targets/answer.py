@@ -19,7 +19,7 @@ from looptrap.gateway.upstream.attempt import ResponseBuffer
 from looptrap.policy.action import Action
 from looptrap.policy.stream_guard import end_stream
 from looptrap.retry.classify import classify_answer, classify_event
-from looptrap.retry.classify.response import parse_error_body
+from looptrap.retry.failure import parse_error_body
 
 KINDS: tuple[tuple[DialectName, bool], ...] = (
     ("openai_chat", True),

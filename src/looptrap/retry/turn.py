@@ -20,8 +20,8 @@ from looptrap.dialect.content import UNREADABLE, canonical_arguments, flatten
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.errors import ConfigError, GiveUp
 from looptrap.retry.breaker import Breakers
-from looptrap.retry.classify.response import Headers
 from looptrap.retry.decorator import function_name
+from looptrap.retry.failure import Headers
 from looptrap.retry.hook import Hook
 from looptrap.retry.idempotency import idempotent
 from looptrap.retry.policy import Chain, Link, RetryPolicy

@@ -20,7 +20,7 @@ from msgspec.structs import asdict, replace
 
 from looptrap.dialect.content import UNREADABLE
 from looptrap.errors import ConfigError, GiveUp
-from looptrap.retry.classify.response import Headers, text_pairs
+from looptrap.retry.failure import Headers, text_pairs
 from looptrap.retry.run import RetryOptions
 from looptrap.retry.timing import Timing
 
