@@ -9,8 +9,7 @@ from functools import cache
 from random import Random
 
 from fuzz.target import Target, pick, seed
-from looptrap.dialect.descriptor import PLAIN, descriptor
-from looptrap.dialect.header import SESSION_HEADERS
+from looptrap.dialect.descriptor import PLAIN, SESSION_HEADERS, descriptor
 from looptrap.dialect.model import Request
 from looptrap.dialect.registry import read
 from looptrap.gateway.auth import Authenticator, Identity, strip_gateway_keys

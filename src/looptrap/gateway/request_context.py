@@ -14,7 +14,7 @@ from typing import Any
 
 from looptrap.bounded import BoundedCache
 from looptrap.dialect.agent import AGENT_HEADERS, SESSION_FIELDS, agent_by_headers
-from looptrap.dialect.header import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
+from looptrap.dialect.descriptor import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
 from looptrap.gateway.auth import (
     KEY_IN_PATH,
     Authenticator,
