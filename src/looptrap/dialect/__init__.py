@@ -1,7 +1,7 @@
 """The APIs: their requests, answers, errors and streams, in one neutral form.
 
 model                Request, Call, Message, ToolCall, ToolResult, Usage, Outcome, Refusal
-dialect              Dialect: what an API can do, a field for each verb; ModelAnswer
+dialect              Dialect: what an API can do, a field for each verb; ModelAnswer; UsageFormat
 registry             DIALECTS, ENDINGS (the ends of paths), read(request)
 answer               answers in a call's dialect: errors, final messages, nudges, ends of streams
 usage_meter          UsageMeter: the usage of a passing answer
@@ -25,5 +25,4 @@ descriptor           descriptor(name): a property of calls (caller, model, heade
                      clients: the session, a retry
 stream               framing, StreamParser, AnswerReader: a passing answer, event by event
 splice               insertion into JSON that does not change any other byte
-usage                UsageFormat: how an API reports usage
 """

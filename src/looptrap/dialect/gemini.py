@@ -32,7 +32,7 @@ from looptrap.dialect.content import (
     tool_names,
     untyped_text,
 )
-from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
+from looptrap.dialect.dialect import AnswerWriter, Count, Dialect, History, ModelAnswer, UsageFormat
 from looptrap.dialect.model import (
     AnsweredTurn,
     Call,
@@ -47,7 +47,6 @@ from looptrap.dialect.model import (
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import CALL_CHARS, StreamParser, sse_event
-from looptrap.dialect.usage import Count, UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):

@@ -29,7 +29,16 @@ from looptrap.dialect.content import (
     raw_message,
     tool_names,
 )
-from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
+from looptrap.dialect.dialect import (
+    AnswerWriter,
+    Count,
+    Dialect,
+    History,
+    ModelAnswer,
+    UsageFormat,
+    halves,
+    optional_field,
+)
 from looptrap.dialect.gemini import CountedPart, GeminiCounts, error_body
 from looptrap.dialect.model import (
     AnsweredTurn,
@@ -44,7 +53,6 @@ from looptrap.dialect.model import (
 )
 from looptrap.dialect.splice import append_element, find_field, wrap_value
 from looptrap.dialect.stream import GrowingText, StreamParser, sse_event
-from looptrap.dialect.usage import Count, UsageFormat, optional_field
 
 CONTENT_KINDS = frozenset({"audio", "document", "file", "image", "text", "video"})
 """Kinds of parts of one message; all others in an input are steps."""

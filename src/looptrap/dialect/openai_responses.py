@@ -25,7 +25,14 @@ from looptrap.dialect.content import (
     raw_message,
     tool_names,
 )
-from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
+from looptrap.dialect.dialect import (
+    AnswerWriter,
+    Dialect,
+    History,
+    ModelAnswer,
+    UsageFormat,
+    halves,
+)
 from looptrap.dialect.model import (
     AnsweredTurn,
     Call,
@@ -41,7 +48,6 @@ from looptrap.dialect.openai_chat import ResponsesCounts, error_body, requires_t
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, wrap_value
 from looptrap.dialect.stream import GrowingText, StreamParser, named_events
-from looptrap.dialect.usage import UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):

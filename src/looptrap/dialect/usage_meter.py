@@ -6,15 +6,18 @@ counts there. They are read after the client has its answer.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from math import ceil
+from typing import Any
 
 import msgspec
 
 from looptrap.dialect.content import decode_or_none
+from looptrap.dialect.dialect import Counts, JsonPath
 from looptrap.dialect.model import BYTES_PER_TOKEN, Call, DialectName, Usage
 from looptrap.dialect.output_limit import is_in_background, runs_on, unanswered_usage
 from looptrap.dialect.registry import DIALECTS
-from looptrap.dialect.usage import JsonPath
 
 HEAD_BYTES = 4 * 1024
 TAIL_BYTES = 8 * 1024
@@ -50,15 +53,27 @@ class UsageReader:
 
     def finish(self) -> Usage | None:
         """Return the last usage that the provider reported; None where it is missing or lost."""
-        head, tail = self._ends()
-        beginning = head or tail
-        first = beginning[:16].lstrip()[:1]
-        is_events = self._stream and first not in (b"{", b"[")
         usage = DIALECTS[self._dialect].usage
         if usage is None:
             return None
-        top: JsonPath = (0,) if first == b"[" else ()
-        return usage.find(beginning, tail, is_events, usage.path_in_event if is_events else top)
+        head, tail = self._ends()
+        beginning = head or tail
+        opening = beginning[:16].lstrip()[:1]
+        path: JsonPath = (0,) if opening == b"[" else ()
+        first = None
+        is_events = self._stream and opening not in (b"{", b"[")
+        if is_events:
+            path = usage.path_in_event
+            if usage.path_in_first_event is not None:
+                # A stream that is cut has reported its input at its start, and that is charged.
+                events = beginning[: beginning.rfind(b"\n") + 1]
+                first = last_value(usage.key, events, True, usage.path_in_first_event)
+        last = last_value(usage.key, tail, is_events, path)
+        for shape in usage.shapes:
+            found = read_counts(first if last is None else last, shape, first)
+            if found is not None:
+                return found
+        return None
 
     def _start_list(self) -> None:
         """Start a new list of chunks; of the full lists, keep the first and the last."""
@@ -83,6 +98,53 @@ class UsageReader:
             return b"", head + rest
         tail = rest if len(rest) >= TAIL_BYTES else head + rest
         return head[:HEAD_BYTES], tail[-TAIL_BYTES:]
+
+
+def read_counts(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:
+    """Read counts, with missing ones from `earlier`; None for an unknown shape."""
+    if not isinstance(counts, dict):
+        return None
+    known = earlier if isinstance(earlier, dict) else {}
+    reported = {name: count for name, count in counts.items() if count is not None}
+    try:
+        return msgspec.convert(known | reported, shape).usage()
+    except msgspec.ValidationError:
+        return None
+
+
+_VALUE = re.compile(rb"\s*:\s*+(?!null)")
+
+
+def last_value(key: str, text: bytes, is_events: bool, path: JsonPath) -> Any:
+    """Return the last value under `key` that is not null, in the object at `path`.
+
+    The text may lack its beginning. The rest after a key closes everything that is open there, so
+    it is valid JSON after the opening of a path only if the key belongs to that path.
+    """
+    opening = b"".join(
+        b'{"%b":' % step.encode() if isinstance(step, str) else b"[" for step in path
+    )
+    for start in _key_positions(b'"%b"' % key.encode(), text):
+        stop = text.find(b"\n", start) if is_events else len(text)
+        found: Any = decode_or_none(opening + b"{" + text[start : stop if stop >= 0 else None])
+        if found is not None:
+            for step in path:
+                found = found[step]
+            return found[key]
+        if stop < 0:
+            return None  # cut off in its last event: earlier values are no longer true
+    return None
+
+
+def _key_positions(key: bytes, text: bytes) -> Iterator[int]:
+    """Yield the positions of a quoted key with a value, last first: providers count upwards.
+
+    A quote inside a JSON string is escaped, so the text of a model never looks like a key.
+    """
+    end = len(text)
+    while (end := text.rfind(key, 0, end)) > 0:
+        if text[end - 1] in b"{, \t\r\n" and _VALUE.match(text, end + len(key)):
+            yield end
 
 
 _DECODERS = {
