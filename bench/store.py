@@ -33,7 +33,7 @@ from looptrap.detect.window import HIT_LIMIT, Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Hit, Settlement
 from looptrap.store.redis import RedisStore
-from looptrap.store.redis.script import SCRIPT, SCRIPT_SHA1, encode_hit, record_key
+from looptrap.store.redis.request import SCRIPT, SCRIPT_SHA1, encode_hit, record_key
 
 WINDOW = Window(60)
 AIMED_US = 10.0

@@ -26,7 +26,7 @@ from bench.weather import LIMITERS, OUTAGE, STEPS, TENANTS, TURNS, Call, Day, Fi
 from looptrap.retry import Breakers, Chain, Link, RetryPolicy, Turn
 from looptrap.retry.schedule import FinalFailure, RetrySchedule, Try, Wait
 from looptrap.retry.turn import TurnLimits
-from looptrap.retry.turn.budget import TurnAccount
+from looptrap.retry.turn_budget import TurnAccount
 
 # What agents do. Frameworks try whatever fails 3 times (LangChain's `with_retry` does by default),
 # the SDK below them 3 times (`max_retries=2` of OpenAI's and Anthropic's), and so does a tool that

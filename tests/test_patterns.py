@@ -81,7 +81,7 @@ def test_all_patterns_are_found():
     assert {
         "looptrap.wire.request.FIELD_LINE",
         "looptrap.detect.canonical._VOLATILE",
-        "looptrap.retry.classify.response._duration",
+        "looptrap.retry.failure._duration",
         "looptrap.dialect.stream._BRACE",
     } <= places
     assert all(pattern.methods for pattern in EVERY)

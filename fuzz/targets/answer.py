@@ -19,7 +19,7 @@ from looptrap.gateway.upstream.attempt import ResponseBuffer
 from looptrap.policy.action import Action
 from looptrap.policy.stream_guard import end_stream
 from looptrap.retry.classify import classify_answer, classify_event
-from looptrap.retry.classify.response import parse_error_body
+from looptrap.retry.failure import parse_error_body
 
 KINDS: tuple[tuple[DialectName, bool], ...] = (
     ("openai_chat", True),
@@ -105,7 +105,7 @@ def check_usage(data: bytes) -> None:
         reader = UsageReader(dialect, stream)
         for chunk in chunks:
             reader.feed(chunk)
-        found.append((reader.finish(), reader.error))
+        found.append(reader.finish())
     assert found[0] == found[1], "another usage when cut in other places"
     usage_of(dialect, text)
 

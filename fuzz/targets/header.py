@@ -9,8 +9,7 @@ from functools import cache
 from random import Random
 
 from fuzz.target import Target, pick, seed
-from looptrap.dialect.descriptor import PLAIN, descriptor
-from looptrap.dialect.header import SESSION_HEADERS
+from looptrap.dialect.descriptor import PLAIN, SESSION_HEADERS, descriptor
 from looptrap.dialect.model import Request
 from looptrap.dialect.registry import read
 from looptrap.gateway.auth import Authenticator, Identity, strip_gateway_keys
@@ -18,7 +17,7 @@ from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.request_context import Field, InboundHeaderReader, parse_session_limit
 from looptrap.gateway.slow_body import decode_body
 from looptrap.gateway.trace import parse_tracestate, start_span
-from looptrap.retry.turn.header import read_turn_headers as read_turn
+from looptrap.retry.turn_budget import read_turn_headers as read_turn
 
 SECRET = b"0123456789abcdef"
 BLOCK = (

@@ -11,7 +11,7 @@ from tests.store.charging import DAY, T, bucket, budget, settle, spend, take, us
 from looptrap.detect.window import Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RESERVATION_S, UNLIMITED, Charge, Hit, Settlement
-from looptrap.store.redis.script import ACCOUNT_SLACK_S, KEY_SLACK_S, record_key
+from looptrap.store.redis.request import ACCOUNT_SLACK_S, KEY_SLACK_S, record_key
 
 RUNS = count()
 """Every run has accounts of its own: the server keeps those of the runs before."""

@@ -9,7 +9,7 @@ from tests.examples import examples
 from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import MAX_MARKS, Hit, Trip
-from looptrap.store.redis.script import record_key
+from looptrap.store.redis.request import record_key
 
 T = 1_800_000_000.0
 RUNS = count()

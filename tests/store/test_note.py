@@ -6,7 +6,7 @@ from tests.store.serving import KINDS
 
 from looptrap.detect.window import Window
 from looptrap.store.model import RUN_MEMORY_S, Hit, Note, Trip
-from looptrap.store.redis.script import MANY_HITS
+from looptrap.store.redis.request import MANY_HITS
 
 T = 1_800_000_000.0
 KEY, OTHER, UNKNOWN = b"\0\1key", b"\0\1other", b"\0\1unknown"

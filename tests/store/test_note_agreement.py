@@ -9,7 +9,7 @@ from tests.examples import examples
 from looptrap.detect.window import Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RUN_MEMORY_S, Hit, Note
-from looptrap.store.redis.script import KEY_SLACK_S, record_key
+from looptrap.store.redis.request import KEY_SLACK_S, record_key
 
 T = 1_800_000_000.0
 RUNS = count()

@@ -39,7 +39,7 @@ from looptrap.gateway.tls import os_error_text
 from looptrap.incident.alert.channel import make_channels
 from looptrap.store.redis.address import StoreAddress, StorePlan, parse_store_url
 from looptrap.store.redis.connection import connect
-from looptrap.store.redis.sentinel import Sentinels, servers_of
+from looptrap.store.redis.topology import Sentinels, servers_of
 
 STORE_TIMEOUT_S = 2.0
 SLOW_STORE_MS = 5.0

@@ -21,7 +21,7 @@ from looptrap.gateway.state_file import StateFile
 from looptrap.store.redis import RedisStore
 from looptrap.store.redis.address import parse_store_url
 from looptrap.store.redis.connection import connect
-from looptrap.store.redis.sentinel import servers_of
+from looptrap.store.redis.topology import servers_of
 
 STORE_TIMEOUT_S = 1.0
 """Seconds that a store may take for one answer."""

@@ -14,7 +14,7 @@ from looptrap.client.history import LocalHistory
 from looptrap.config import Config, load
 from looptrap.config.kind import MEMORY
 from looptrap.dialect.agent import AUTO, BlockStatus
-from looptrap.dialect.header import PROGRESS, TURN, is_retry, session_of
+from looptrap.dialect.descriptor import PROGRESS, TURN, is_retry, session_of
 from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Outcome, Request, Usage
 from looptrap.dialect.registry import read
 from looptrap.engine import Guard, RequestIds, Transaction

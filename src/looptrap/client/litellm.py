@@ -18,7 +18,7 @@ from looptrap.client.enforcer import Enforcer, GuardedCall
 from looptrap.dialect.answer import Answer
 from looptrap.dialect.model import NO_USAGE, Outcome, Request
 from looptrap.dialect.openai_chat import ChatCounts
-from looptrap.dialect.usage import read_counts
+from looptrap.dialect.usage_meter import read_counts
 from looptrap.engine import Guard
 from looptrap.money.price import nano
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from looptrap.client.refusal import parse_refusal
 from looptrap.client.session import current_session, validate_session_name
-from looptrap.dialect.header import SESSION_HEADERS
+from looptrap.dialect.descriptor import SESSION_HEADERS
 from looptrap.errors import RefusedError
 
 URL_ENV_VAR = "LOOPTRAP_URL"

@@ -16,7 +16,7 @@ from looptrap.config.provider import (
     RouteSettings,
 )
 from looptrap.dialect.agent import AUTO, BlockStatus
-from looptrap.dialect.header import SESSION_HEADERS
+from looptrap.dialect.descriptor import SESSION_HEADERS
 from looptrap.errors import ConfigError
 from looptrap.incident.setting import (
     CHANNEL,

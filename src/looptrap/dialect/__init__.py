@@ -1,7 +1,7 @@
 """The APIs: their requests, answers, errors and streams, in one neutral form.
 
 model                Request, Call, Message, ToolCall, ToolResult, Usage, Outcome, Refusal
-dialect              Dialect: what an API can do, a field for each verb; ModelAnswer
+dialect              Dialect: what an API can do, a field for each verb; ModelAnswer; UsageFormat
 registry             DIALECTS, ENDINGS (the ends of paths), read(request)
 answer               answers in a call's dialect: errors, final messages, nudges, ends of streams
 usage_meter          UsageMeter: the usage of a passing answer
@@ -18,12 +18,11 @@ http                 all other requests, with Bedrock's Converse and InvokeModel
 
 content              canonical JSON, flattened text, broken messages: reading that dialects share
 path                 paths as a lenient server understands them
-header               headers of clients: the session, a retry
 agent                agent_of(call): the program that sent it; the session that it names
 body                 read_body(body): calls inside a process, recognised by shape
 captured             calls as lines of a capture, and calls from such lines
-descriptor           descriptor(name): a property of calls (caller, model, header:…)
+descriptor           descriptor(name): a property of calls (caller, model, header:…); headers of
+                     clients: the session, a retry
 stream               framing, StreamParser, AnswerReader: a passing answer, event by event
 splice               insertion into JSON that does not change any other byte
-usage                UsageFormat: how an API reports usage
 """

@@ -107,15 +107,11 @@ def agent_of(call: Call) -> Agent:
     if call.request.agent:
         return next((one for one in AGENTS if one.name == call.request.agent), UNKNOWN)
     opening = b"".join([memoryview(raw)[:MAX_PROMPT_BYTES] for raw in call.raws[:2]])
-    return _recognise(call.request.headers, opening)
+    return agent_by_headers(call.request.headers, opening)
 
 
-def agent_by_headers(headers: Iterable[tuple[bytes, bytes]]) -> Agent:
-    """Return the program that sends such headers; some are recognised by their prompts only."""
-    return _recognise(headers, b"")
-
-
-def _recognise(headers: Iterable[tuple[bytes, bytes]], opening: bytes) -> Agent:
+def agent_by_headers(headers: Iterable[tuple[bytes, bytes]], opening: bytes = b"") -> Agent:
+    """Return the program that sends such headers, or such an opening of its first messages."""
     sent = {name: value for name, value in headers if name in _RECOGNISING_HEADERS}
     user_agent = sent.get(b"user-agent", b"").lower()
     for agent in AGENTS:

@@ -24,7 +24,17 @@ from looptrap.dialect.content import (
     read_tool_call,
     tool_names,
 )
-from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
+from looptrap.dialect.dialect import (
+    NO_DETAILS,
+    AnswerWriter,
+    Count,
+    Dialect,
+    History,
+    ModelAnswer,
+    TokenDetails,
+    UsageFormat,
+    halves,
+)
 from looptrap.dialect.model import (
     AnsweredTurn,
     Call,
@@ -38,7 +48,6 @@ from looptrap.dialect.model import (
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, last_element, wrap_value
 from looptrap.dialect.stream import CALL_CHARS, StreamParser, named_events
-from looptrap.dialect.usage import NO_DETAILS, Count, TokenDetails, UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):

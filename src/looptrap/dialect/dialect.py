@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 
 from looptrap.dialect.model import (
+    MAX_TOKENS,
     Call,
     DialectName,
     Json,
@@ -19,7 +20,6 @@ from looptrap.dialect.model import (
     Usage,
 )
 from looptrap.dialect.stream import StreamParser
-from looptrap.dialect.usage import UsageFormat
 
 
 class History(NamedTuple):
@@ -64,6 +64,59 @@ class AnswerWriter(NamedTuple):
     """Whether plain text answers a request with this decoded body."""
     body: Callable[[ModelAnswer], Json]
     stream: Callable[[ModelAnswer], Iterable[bytes]]
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)]
+"""A negative or impossibly large number counts as not reported."""
+
+
+def optional_field(name: str) -> Any:
+    """Return a field of a Struct with that name in JSON, None by default."""
+    return msgspec.field(default=None, name=name)
+
+
+class Counts(Protocol):
+    """The counts of one API: a Struct with their sum in neutral form."""
+
+    def usage(self) -> Usage:
+        """Return the counts in neutral form."""
+
+
+class TokenDetails(msgspec.Struct, gc=False):
+    """Parts of a count, by the names of OpenAI and Anthropic."""
+
+    cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+    thinking_tokens: Count | None = None
+    audio_tokens: Count | None = None
+
+
+NO_DETAILS = TokenDetails()
+
+
+JsonPath = tuple[str | int, ...]
+"""The keys and indices on the way to an object in a JSON text."""
+
+
+class UsageFormat(NamedTuple):
+    """How an API reports the usage of an answer."""
+
+    shapes: tuple[type[Counts], ...]
+    """Shapes of the counts, tried in this order."""
+    key: str = "usage"
+    path_in_event: JsonPath = ()
+    """The path to the answer in the last event of a stream."""
+    path_in_first_event: JsonPath | None = None
+    """The path to earlier counts, where a stream begins with some."""
+
+    @property
+    def whole_answer(self) -> type[Any] | None:
+        """A Struct of a whole answer's counts; None where they have more than one shape."""
+        if len(self.shapes) > 1:
+            return None
+        counts = ("usage", self.shapes[0], msgspec.field(name=self.key))
+        return msgspec.defstruct("CountedAnswer", [counts], gc=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Google accepts field names in camelCase and in snake_case; so does this module.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -32,7 +32,7 @@ from looptrap.dialect.content import (
     tool_names,
     untyped_text,
 )
-from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
+from looptrap.dialect.dialect import AnswerWriter, Count, Dialect, History, ModelAnswer, UsageFormat
 from looptrap.dialect.model import (
     AnsweredTurn,
     Call,
@@ -47,7 +47,6 @@ from looptrap.dialect.model import (
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import CALL_CHARS, StreamParser, sse_event
-from looptrap.dialect.usage import Count, UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -416,7 +415,9 @@ def _splice_nudge(body: bytes, text: str) -> bytes | None:
     return contents and append_element(body, contents, nudge)
 
 
-class _CountedPart(msgspec.Struct, gc=False, rename="camel"):
+class CountedPart(msgspec.Struct, gc=False, rename="camel"):
+    """The tokens of one modality."""
+
     modality: str = ""
     token_count: Count = 0
 
@@ -429,8 +430,8 @@ class GeminiCounts(msgspec.Struct, rename="camel"):
     candidates_token_count: Count | None = None
     thoughts_token_count: Count | None = None
     cached_content_token_count: Count | None = None
-    prompt_tokens_details: list[_CountedPart] | None = None
-    candidates_tokens_details: list[_CountedPart] | None = None
+    prompt_tokens_details: Sequence[CountedPart] | None = None
+    candidates_tokens_details: Sequence[CountedPart] | None = None
 
     def usage(self) -> Usage:
         """Return the counts in neutral form."""
@@ -445,8 +446,8 @@ class GeminiCounts(msgspec.Struct, rename="camel"):
         )
 
 
-def _count_audio(parts: list[_CountedPart] | None) -> int:
-    return sum(part.token_count for part in parts or () if part.modality == "AUDIO")
+def _count_audio(parts: Sequence[CountedPart] | None) -> int:
+    return sum(part.token_count for part in parts or () if part.modality.upper() == "AUDIO")
 
 
 DIALECT: Dialect = Dialect(

@@ -5,7 +5,7 @@ Its first version had turns with roles in place of steps, which is read too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -29,8 +29,17 @@ from looptrap.dialect.content import (
     raw_message,
     tool_names,
 )
-from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
-from looptrap.dialect.gemini import error_body
+from looptrap.dialect.dialect import (
+    AnswerWriter,
+    Count,
+    Dialect,
+    History,
+    ModelAnswer,
+    UsageFormat,
+    halves,
+    optional_field,
+)
+from looptrap.dialect.gemini import CountedPart, GeminiCounts, error_body
 from looptrap.dialect.model import (
     AnsweredTurn,
     Call,
@@ -44,7 +53,6 @@ from looptrap.dialect.model import (
 )
 from looptrap.dialect.splice import append_element, find_field, wrap_value
 from looptrap.dialect.stream import GrowingText, StreamParser, sse_event
-from looptrap.dialect.usage import Count, UsageFormat
 
 CONTENT_KINDS = frozenset({"audio", "document", "file", "image", "text", "video"})
 """Kinds of parts of one message; all others in an input are steps."""
@@ -178,7 +186,6 @@ def _result(step: Json) -> ToolResult:
 
 # Passing answers
 
-_NOTHING = msgspec.Raw(b"null")
 _LAST_EVENTS = frozenset({"interaction.completed", "error"})
 _TEXT_STEPS = frozenset({"model_output", "thought"})
 _STEP_FIELDS = ("id", "call_id", "name", "arguments", "result", "is_error")
@@ -210,9 +217,9 @@ class _Event(_Interaction, gc=False):
 
     event_type: str = ""
     index: int = 0
-    step: msgspec.Raw = _NOTHING
+    step: msgspec.Raw = ABSENT
     delta: _Delta | None = None
-    interaction: msgspec.Raw = _NOTHING
+    interaction: msgspec.Raw = ABSENT
 
 
 _decode_interaction = msgspec.json.Decoder(_Interaction).decode
@@ -465,37 +472,24 @@ def _splice_nudge(body: bytes, text: str) -> bytes | None:
     return append_element(body, sent, step)
 
 
-class _CountedPart(msgspec.Struct, gc=False):
-    modality: str = ""
-    tokens: Count = 0
+class _CountedPart(CountedPart, gc=False):
+    token_count: Count = msgspec.field(default=0, name="tokens")
 
 
-class InteractionCounts(msgspec.Struct):
-    """Google's counts, which have thoughts and the input of tools apart from the others."""
+class InteractionCounts(GeminiCounts):
+    """Google's counts by other names."""
 
-    total_input_tokens: Count
-    total_output_tokens: Count | None = None
-    total_thought_tokens: Count | None = None
-    total_cached_tokens: Count | None = None
-    total_tool_use_tokens: Count | None = None
-    input_tokens_by_modality: list[_CountedPart] | None = None
-    output_tokens_by_modality: list[_CountedPart] | None = None
-
-    def usage(self) -> Usage:
-        """Return the counts in neutral form."""
-        thought = self.total_thought_tokens or 0
-        return Usage(
-            self.total_input_tokens + (self.total_tool_use_tokens or 0),
-            (self.total_output_tokens or 0) + thought,
-            self.total_cached_tokens or 0,
-            thought,
-            audio_input_tokens=_count_audio(self.input_tokens_by_modality),
-            audio_output_tokens=_count_audio(self.output_tokens_by_modality),
-        )
-
-
-def _count_audio(parts: list[_CountedPart] | None) -> int:
-    return sum(part.tokens for part in parts or () if part.modality.lower() == "audio")
+    prompt_token_count: Count = msgspec.field(name="total_input_tokens")
+    tool_use_prompt_token_count: Count | None = optional_field("total_tool_use_tokens")
+    candidates_token_count: Count | None = optional_field("total_output_tokens")
+    thoughts_token_count: Count | None = optional_field("total_thought_tokens")
+    cached_content_token_count: Count | None = optional_field("total_cached_tokens")
+    prompt_tokens_details: Sequence[_CountedPart] | None = optional_field(
+        "input_tokens_by_modality"
+    )
+    candidates_tokens_details: Sequence[_CountedPart] | None = optional_field(
+        "output_tokens_by_modality"
+    )
 
 
 DIALECT: Dialect = Dialect(

@@ -30,10 +30,9 @@ from looptrap.dialect.content import (
     read_tool_call,
     untyped_text,
 )
-from looptrap.dialect.dialect import Dialect
+from looptrap.dialect.dialect import Count, Dialect, UsageFormat, optional_field
 from looptrap.dialect.model import Call, DialectName, Json, Message, Request, ToolResult
 from looptrap.dialect.path import model_in_path
-from looptrap.dialect.usage import Count, UsageFormat, optional_field
 
 
 def read(request: Request, _body: bytes = b"") -> Call:

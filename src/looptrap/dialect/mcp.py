@@ -7,11 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from looptrap.dialect.content import UNREADABLE, canonical_arguments, malformed_message
+from looptrap.dialect.content import ABSENT, UNREADABLE, canonical_arguments, malformed_message
 from looptrap.dialect.dialect import Dialect
 from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolCall
-
-_NO_ID = msgspec.Raw(b"null")
 
 _REFUSED = -32029
 """The JSON-RPC code of a refusal, from the range for implementations."""
@@ -32,7 +30,7 @@ class _Body(msgspec.Struct, gc=False):
     jsonrpc: str
     method: Literal["tools/call"]
     params: _Params
-    id: msgspec.Raw = _NO_ID
+    id: msgspec.Raw = ABSENT
 
 
 _decode_body = msgspec.json.Decoder(_Body).decode
@@ -56,7 +54,7 @@ def read_call(raw: msgspec.Raw) -> Message:
 
 def _error_body(refusal: Refusal, _request_id: str, call: Call | None) -> Json:
     """Return a JSON-RPC error; its id is null where the call has none, or was not read."""
-    rpc_id = _NO_ID
+    rpc_id = ABSENT
     if call is not None:
         with suppress(*UNREADABLE):
             rpc_id = _decode_body(call.raws[0]).id

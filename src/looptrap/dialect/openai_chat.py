@@ -22,7 +22,18 @@ from looptrap.dialect.content import (
     malformed_message,
     tool_names,
 )
-from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
+from looptrap.dialect.dialect import (
+    NO_DETAILS,
+    AnswerWriter,
+    Count,
+    Dialect,
+    History,
+    ModelAnswer,
+    TokenDetails,
+    UsageFormat,
+    halves,
+    optional_field,
+)
 from looptrap.dialect.model import (
     AnsweredTurn,
     Call,
@@ -37,7 +48,6 @@ from looptrap.dialect.model import (
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import CALL_CHARS, DONE, StreamParser, sse_event
-from looptrap.dialect.usage import NO_DETAILS, Count, TokenDetails, UsageFormat, optional_field
 
 
 class _Body(msgspec.Struct, gc=False):

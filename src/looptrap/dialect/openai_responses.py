@@ -25,7 +25,14 @@ from looptrap.dialect.content import (
     raw_message,
     tool_names,
 )
-from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
+from looptrap.dialect.dialect import (
+    AnswerWriter,
+    Dialect,
+    History,
+    ModelAnswer,
+    UsageFormat,
+    halves,
+)
 from looptrap.dialect.model import (
     AnsweredTurn,
     Call,
@@ -41,7 +48,6 @@ from looptrap.dialect.openai_chat import ResponsesCounts, error_body, requires_t
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, wrap_value
 from looptrap.dialect.stream import GrowingText, StreamParser, named_events
-from looptrap.dialect.usage import UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -162,7 +168,6 @@ def _output(item: Json) -> ToolResult:
 
 # Passing answers
 
-_NOTHING = msgspec.Raw(b"null")
 _EMPTY = b"{}"
 
 _OUTPUT, _REASONING = "response.output_text", "response.reasoning_text"
@@ -200,9 +205,9 @@ class _Event(_Response, gc=False):
     content_index: int | None = None
     summary_index: int | None = None
     delta: str | None = None
-    item: msgspec.Raw = _NOTHING
-    part: msgspec.Raw = _NOTHING
-    response: msgspec.Raw = _NOTHING
+    item: msgspec.Raw = ABSENT
+    part: msgspec.Raw = ABSENT
+    response: msgspec.Raw = ABSENT
 
 
 _decode_whole_item = msgspec.json.Decoder(_WholeItem).decode

@@ -7,16 +7,17 @@ counts there. They are read after the client has its answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from math import ceil
+from typing import Any
 
 import msgspec
 
 from looptrap.dialect.content import decode_or_none
+from looptrap.dialect.dialect import Counts, JsonPath
 from looptrap.dialect.model import BYTES_PER_TOKEN, Call, DialectName, Usage
 from looptrap.dialect.output_limit import is_in_background, runs_on, unanswered_usage
 from looptrap.dialect.registry import DIALECTS
-from looptrap.dialect.usage import JsonPath, last_value
 
 HEAD_BYTES = 4 * 1024
 TAIL_BYTES = 8 * 1024
@@ -33,7 +34,7 @@ tokens."""
 class UsageReader:
     """Keeps both ends of one answer; `finish` reads them at its end."""
 
-    __slots__ = ("_dialect", "_head", "_newest", "_older", "_room", "_stream", "error")
+    __slots__ = ("_dialect", "_head", "_newest", "_older", "_room", "_stream")
 
     def __init__(self, dialect: DialectName, stream: bool) -> None:
         self._dialect = dialect
@@ -42,8 +43,6 @@ class UsageReader:
         self._older: list[bytes] = []
         self._newest: list[bytes] = []
         self._room = HEAD_BYTES
-        self.error = ""
-        """The type of an error inside the answer, such as `overloaded_error`; set by `finish`."""
 
     def feed(self, chunk: bytes) -> None:
         """Keep the next chunk, without copying or reading it."""
@@ -54,15 +53,27 @@ class UsageReader:
 
     def finish(self) -> Usage | None:
         """Return the last usage that the provider reported; None where it is missing or lost."""
+        usage = DIALECTS[self._dialect].usage
+        if usage is None:
+            return None
         head, tail = self._ends()
         beginning = head or tail
-        first = beginning[:16].lstrip()[:1]
-        is_events = self._stream and first not in (b"{", b"[")
-        top: JsonPath = (0,) if first == b"[" else ()
-        usage = DIALECTS[self._dialect].usage
-        path = usage.path_in_event if usage is not None and is_events else top
-        self.error = _find_error(tail, is_events, (top, path)) if b"error" in tail else ""
-        return usage and usage.find(beginning, tail, is_events, path)
+        opening = beginning[:16].lstrip()[:1]
+        path: JsonPath = (0,) if opening == b"[" else ()
+        first = None
+        is_events = self._stream and opening not in (b"{", b"[")
+        if is_events:
+            path = usage.path_in_event
+            if usage.path_in_first_event is not None:
+                # A stream that is cut has reported its input at its start, and that is charged.
+                events = beginning[: beginning.rfind(b"\n") + 1]
+                first = last_value(usage.key, events, True, usage.path_in_first_event)
+        last = last_value(usage.key, tail, is_events, path)
+        for shape in usage.shapes:
+            found = read_counts(first if last is None else last, shape, first)
+            if found is not None:
+                return found
+        return None
 
     def _start_list(self) -> None:
         """Start a new list of chunks; of the full lists, keep the first and the last."""
@@ -89,23 +100,51 @@ class UsageReader:
         return head[:HEAD_BYTES], tail[-TAIL_BYTES:]
 
 
-_ERROR_EVENT = re.compile(rb"event: ?error\r?\ndata:(.*)")
+def read_counts(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:
+    """Read counts, with missing ones from `earlier`; None for an unknown shape."""
+    if not isinstance(counts, dict):
+        return None
+    known = earlier if isinstance(earlier, dict) else {}
+    reported = {name: count for name, count in counts.items() if count is not None}
+    try:
+        return msgspec.convert(known | reported, shape).usage()
+    except msgspec.ValidationError:
+        return None
 
 
-def _find_error(text: bytes, is_events: bool, paths: Iterable[JsonPath]) -> str:
-    """Return the type of the last reported error; "" without one."""
-    for path in paths:
-        error = last_value("error", text, is_events, path)
-        if isinstance(error, dict):
-            return str(error.get("type") or error.get("status") or error.get("code") or "error")
-        if error:
-            return "error"
-    # Responses has an event that is the error itself.
-    start = text.rfind(b"event: error") if is_events else -1
-    if start >= 0 and (event := _ERROR_EVENT.match(text, start)):
-        found: object = decode_or_none(event[1])
-        return str((isinstance(found, dict) and found.get("code")) or "error")
-    return ""
+_VALUE = re.compile(rb"\s*:\s*+(?!null)")
+
+
+def last_value(key: str, text: bytes, is_events: bool, path: JsonPath) -> Any:
+    """Return the last value under `key` that is not null, in the object at `path`.
+
+    The text may lack its beginning. The rest after a key closes everything that is open there, so
+    it is valid JSON after the opening of a path only if the key belongs to that path.
+    """
+    opening = b"".join(
+        b'{"%b":' % step.encode() if isinstance(step, str) else b"[" for step in path
+    )
+    for start in _key_positions(b'"%b"' % key.encode(), text):
+        stop = text.find(b"\n", start) if is_events else len(text)
+        found: Any = decode_or_none(opening + b"{" + text[start : stop if stop >= 0 else None])
+        if found is not None:
+            for step in path:
+                found = found[step]
+            return found[key]
+        if stop < 0:
+            return None  # cut off in its last event: earlier values are no longer true
+    return None
+
+
+def _key_positions(key: bytes, text: bytes) -> Iterator[int]:
+    """Yield the positions of a quoted key with a value, last first: providers count upwards.
+
+    A quote inside a JSON string is escaped, so the text of a model never looks like a key.
+    """
+    end = len(text)
+    while (end := text.rfind(key, 0, end)) > 0:
+        if text[end - 1] in b"{, \t\r\n" and _VALUE.match(text, end + len(key)):
+            yield end
 
 
 _DECODERS = {

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from looptrap.detect.window import WindowKind
 from looptrap.dialect.answer import answered_turn
 from looptrap.dialect.body import read_body
-from looptrap.dialect.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
+from looptrap.dialect.descriptor import PROGRESS, SESSION_HEADERS, is_retry, session_of
 from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome, Usage
 from looptrap.engine.counters import Counters
 from looptrap.engine.model import Plan, Ticket

@@ -16,7 +16,7 @@ from looptrap.detect.harness import ends_with_idle_talk
 from looptrap.detect.round import is_random_id
 from looptrap.detect.trajectory import is_fresh
 from looptrap.detect.window import STREAK_MEMORY_S
-from looptrap.dialect.header import OWN_SESSION, SESSION_HEADERS
+from looptrap.dialect.descriptor import OWN_SESSION, SESSION_HEADERS
 from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome
 from looptrap.engine import judge, plan
 from looptrap.engine.counters import Counters

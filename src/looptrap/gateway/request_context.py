@@ -14,7 +14,7 @@ from typing import Any
 
 from looptrap.bounded import BoundedCache
 from looptrap.dialect.agent import AGENT_HEADERS, SESSION_FIELDS, agent_by_headers
-from looptrap.dialect.header import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
+from looptrap.dialect.descriptor import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
 from looptrap.gateway.auth import (
     KEY_IN_PATH,
     Authenticator,
@@ -28,7 +28,7 @@ from looptrap.gateway.browser import PREFLIGHT, Browsers
 from looptrap.gateway.jwt_claims import ClaimsReader
 from looptrap.gateway.keys import PREFIX
 from looptrap.money.price import nano
-from looptrap.retry.turn.header import TURN_HEADER
+from looptrap.retry.turn import TURN_HEADER
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.header_fields import HOP_BY_HOP, Field, parse_token_list
 from looptrap.wire.request import Head

@@ -9,7 +9,7 @@ What users call; what is not exported here is imported from its module
     tenacity      the same policy as strategies of tenacity
 
 The pure core: no clock, randomness or I/O
-    failure, classify    what went wrong, in four buckets
+    failure, classify    what went wrong, in four buckets: answers; exceptions
     policy               how many attempts, how long to wait, over which chain
     breaker              which providers and credentials are skipped for a while
     schedule             what a call does next: try, wait or fail

@@ -7,7 +7,7 @@ from math import inf, ldexp
 import msgspec
 
 from looptrap.errors import ConfigError
-from looptrap.retry.classify.exception import DEFAULT_CLASSIFIERS, Classifiers
+from looptrap.retry.classify import DEFAULT_CLASSIFIERS, Classifiers
 from looptrap.retry.failure import Failure
 
 _MAX_DOUBLINGS = 64

@@ -359,7 +359,7 @@ class MemoryStore:
         self._maps: list[ExpiringMap[Any]] = []
         # Without a reference to this store: a cycle would delay its release.
         self._counts = _Maps(_new_counts, self._maps)
-        self._retries = _Maps(_new_counts, self._maps)
+        self._retries = _Maps(_FixedCounts, self._maps)
         self._marks = _Maps(_MarkMap, self._maps)
         self._cooldowns: OrderedDict[bytes, _Cooldown] = OrderedDict()
         self.accounts = Accounts(max_fingerprints)
@@ -474,7 +474,7 @@ class MemoryStore:
             counts_map.take_off(hit.key)
 
     def _is_free_retry(self, hit: Hit, now: float) -> bool:
-        count = self._retries[Window(hit.window.memory, WindowKind.FIXED)].hit(hit.key, now)
+        count = self._retries[hit.window.memory].hit(hit.key, now)
         if count == 1:
             self._count_new()
         return count <= RETRY_ALLOWANCE

@@ -1,6 +1,6 @@
 """Own classifiers."""
 
-from looptrap.retry.classify.exception import DEFAULT_CLASSIFIERS, Classifiers
+from looptrap.retry.classify import DEFAULT_CLASSIFIERS, Classifiers
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import RetryPolicy
 

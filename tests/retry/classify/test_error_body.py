@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.retry.classify.bodies import HELP, anthropic, google, openai, quota, retry_info
 
-from looptrap.retry.classify.response import classify_answer
+from looptrap.retry.failure import classify_answer
 
 
 @pytest.mark.parametrize(

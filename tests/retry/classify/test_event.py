@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.retry.classify.response import classify_event
+from looptrap.retry.failure import classify_event
 
 
 def chat(code=None, kind=None, message="no"):

@@ -17,7 +17,7 @@ import pytest
 import requests
 from yarl import URL
 
-from looptrap.retry.classify.exception import classify
+from looptrap.retry.classify import classify
 
 REQUEST = httpx2.Request("POST", "https://api.example.com/v1/chat/completions")
 

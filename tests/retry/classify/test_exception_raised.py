@@ -16,7 +16,7 @@ from looptrap.errors import (
     IdempotencyError,
     LoopDetectedError,
 )
-from looptrap.retry.classify.exception import classify
+from looptrap.retry.classify import classify
 from looptrap.wire.exchange import UpstreamError
 
 

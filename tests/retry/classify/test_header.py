@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.retry.classify.response import retry_after_of
+from looptrap.retry.failure import retry_after_of
 
 NOW = 1_794_787_200.0  # Mon, 16 Nov 2026 00:00:00 GMT
 IN_A_MINUTE = "Mon, 16 Nov 2026 00:01:00 GMT"

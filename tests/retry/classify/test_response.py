@@ -3,7 +3,7 @@
 import pytest
 from tests.retry.classify.bodies import google, looptrap, openai, retry_info
 
-from looptrap.retry.classify.response import classify_answer
+from looptrap.retry.failure import classify_answer
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import openai
 import pytest
 from google.genai import errors as google
 
-from looptrap.retry.classify.exception import classify
+from looptrap.retry.classify import classify
 
 REQUEST = httpx2.Request("POST", "https://api.example.com/v1/chat/completions")
 

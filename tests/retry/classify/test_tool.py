@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.retry.classify.exception import classify_tool
+from looptrap.retry.classify import classify_tool
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.store.serving import cluster, server
 
 from looptrap.detect.window import Window
 from looptrap.store.model import Charge, Hit, Settlement
-from looptrap.store.redis.script import record_key
+from looptrap.store.redis.request import record_key
 
 TOTAL = 0.0
 """Accounts without a period: no test may run into the end of one."""

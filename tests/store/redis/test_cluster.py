@@ -7,7 +7,7 @@ from tests.store.driving import WINDOW, ask, eventually, hit
 from tests.store.serving import KINDS, cluster, free_port
 
 from looptrap.store.model import Hit, Trip
-from looptrap.store.redis.script import key_slot, record_key
+from looptrap.store.redis.request import key_slot, record_key
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -8,7 +8,7 @@ from tests.store.sentinels import NAME, PASSWORD, SENTINEL_PASSWORD, sentinel_gr
 from tests.store.serving import KINDS, free_port
 
 from looptrap.store.redis.address import parse_store_url
-from looptrap.store.redis.sentinel import Sentinels, servers_of
+from looptrap.store.redis.topology import Sentinels, servers_of
 
 
 @pytest.fixture(params=KINDS)

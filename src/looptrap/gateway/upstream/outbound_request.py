@@ -15,7 +15,7 @@ from looptrap.dialect.splice import find_field
 from looptrap.gateway.request_context import RequestContext
 from looptrap.gateway.trace import TraceSpan
 from looptrap.gateway.upstream.failover_plan import Candidate
-from looptrap.retry.turn.header import TURN_HEADER
+from looptrap.retry.turn import TURN_HEADER
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[][{}]', re.DOTALL)
 _VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]++|\\.)*+")', re.DOTALL)

@@ -2,7 +2,7 @@
 --
 -- KEYS     the keys' records, or, of keys in several slots of a cluster, the first one
 -- ARGV[1]  the time of all of them as a double; empty: the server's own clock
--- ARGV     then what to do with each (see script.py), then the records that are not in KEYS
+-- ARGV     then what to do with each (see request.py), then the records that are not in KEYS
 
 local of_accounts
 

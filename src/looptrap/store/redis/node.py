@@ -23,11 +23,18 @@ from looptrap.store.redis.connection import (
     ignore,
     pack_command,
 )
-from looptrap.store.redis.request import MAX_OPERATIONS, RequestBatch, StoreRequest
-from looptrap.store.redis.script import SCRIPT, SCRIPT_SHA1, encode_hit, record_key
+from looptrap.store.redis.request import (
+    MAX_OPERATIONS,
+    SCRIPT,
+    SCRIPT_SHA1,
+    RequestBatch,
+    StoreRequest,
+    encode_hit,
+    record_key,
+)
 
 if TYPE_CHECKING:
-    from looptrap.store.redis.cluster import RedisCluster
+    from looptrap.store.redis.topology import RedisCluster
 
 READ_GRACE_S = 0.002
 """Seconds for a late event loop to read replies that have arrived, before a timeout counts."""

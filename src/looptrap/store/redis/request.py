@@ -1,41 +1,125 @@
-"""Requests to a store (hits, charges, cooldowns, notes, releases), and batches of them."""
+"""Requests to a store, as operations of the script that runs in the server, and batches of them.
+
+    r f e + seconds              a hit in a rolling, fixed or refreshed window
+    s o   + seconds              a hit in a row: in a streak, or one after the other
+    R F E S O + seconds          the same, of a transport retry
+    a     + seconds + s or o     an answer to a call in a row
+    k     + seconds              a wave to take off a streak, since its answer was continued
+    m     + seconds + mark       a mark to remember
+    c     + seconds + hits       a cooldown
+    q                            the rest of a cooldown
+    p l   + seconds + amount + limit                    a charge: with periods, or leaking
+    P     + seconds + amount + actual + place + limit   a settlement with periods
+    L     + seconds + amount + actual + limit           a settlement of a leaky account
+    g                            the value of a note
+    w     + limit + value        a note to write
+    x                            forget the key
+
+All keys of a record are in one cluster slot: they share the hash tag in braces.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
+from binascii import crc_hqx, hexlify
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from hashlib import sha1
+from importlib.resources import files
+from struct import Struct
 from typing import Any, NamedTuple
 
+from looptrap.detect import window
+from looptrap.detect.window import Window, WindowKind
+from looptrap.store import account, model
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Hit, Note, Settlement, Trip
 from looptrap.store.redis.connection import pack_command
-from looptrap.store.redis.script import (
-    COOLDOWN_OPERATION,
-    RECALL_OPERATION,
-    RELEASE_OPERATION,
-    SCRIPT_SHA1,
-    decode_balance,
-    decode_counts,
-    encode_answer,
-    encode_charge,
-    encode_continuation,
-    encode_hit,
-    encode_mark,
-    encode_note,
-    encode_settlement,
-    encode_time,
-    encode_trip,
-    record_key,
-)
 
-CountsCallback = Callable[[Sequence[Count], Sequence[Balance], Sequence[bytes], bool], None]
-"""Gets counts, balances and recalled notes, and whether all are local as the store failed."""
+KEY_SLACK_S = 10
+"""Seconds that a key lives longer than its content, because clocks may differ."""
+
+ACCOUNT_SLACK_S = 3_700
+"""Seconds that an account with periods outlives its content; twice that if it is heavily used.
+
+A full server drops what expires next (`volatile-ttl`): so counts of an hour are dropped before
+budgets, and heavily used budgets last."""
+
+MANY_HITS = 64
+"""Above this many hits, a rolling window is stored as a list."""
+
+SLOT_COUNT = 16_384
+"""Slots of a cluster's key space."""
 
 MAX_OPERATIONS = 256
 """Operations after which a new command begins: a server runs one command at a time."""
 
+_LETTERS = {
+    WindowKind.ROLLING: b"r",
+    WindowKind.FIXED: b"f",
+    WindowKind.REFRESHED: b"e",
+    WindowKind.STREAK: b"s",
+    WindowKind.SERIAL: b"o",
+}
+_SECONDS = Struct("<d")
+_COOLDOWN = Struct("<dI")
+_CHARGE = Struct("<ddd")
+_SETTLEMENT = Struct("<dddd")
+_PLACED_SETTLEMENT = Struct("<ddddd")
+_BALANCE = Struct("<?ddd")
+_LIMIT = Struct("<I")
+_SMALL_COUNTS = tuple(Count(hits) for hits in range(64))
+
 log = logging.getLogger("looptrap")
+
+
+def _build_script() -> bytes:
+    """Return all parts as one script, with Python's constants inserted as numbers.
+
+    Every run defines its variables and functions again; a number costs nothing.
+    """
+    constants = {**vars(window), **vars(model), **vars(account), **globals()}
+    folder = files("looptrap.store.redis")
+    parts = ("record", "serial", "hit", "account", "note", "dispatch")
+    texts = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts]
+
+    def insert(name: re.Match[str]) -> str:
+        value = constants.get(name[0])
+        return str(value) if isinstance(value, int) else name[0]
+
+    return re.sub(r"\b[A-Z][A-Z_]+\b", insert, "\n".join(texts)).encode()
+
+
+SCRIPT = _build_script()
+
+SCRIPT_SHA1 = sha1(SCRIPT, usedforsecurity=False).hexdigest().encode()
+"""By which a server knows the script once it has seen it."""
+
+
+# Keys
+
+
+def record_key(key: bytes) -> bytes:
+    """Return the name of the key's record: a tag of its first two bytes, then the others."""
+    return b"lt:{%b}:%b" % (hexlify(key[:2]), key[2:])
+
+
+def key_slot(key: bytes) -> int:
+    """Return the part of a cluster's key space in which the key's record is."""
+    return crc_hqx(hexlify(key[:2]), 0) % SLOT_COUNT
+
+
+def key_in_slots(first: int, last: int) -> bytes:
+    """Return a key whose slot is one of these, or nothing where no key has such a slot."""
+    places = (number.to_bytes(2, "big") for number in range(65_536))
+    return next((place for place in places if first <= key_slot(place) <= last), b"")
+
+
+# Requests
+
+CountsCallback = Callable[[Sequence[Count], Sequence[Balance], Sequence[bytes], bool], None]
+"""Gets counts, balances and recalled notes, and whether all are local as the store failed."""
 
 
 class StoreRequest(NamedTuple):
@@ -50,6 +134,13 @@ class StoreRequest(NamedTuple):
     """Handles the server's replies, one for each operation."""
 
 
+@lru_cache(maxsize=1024)
+def encode_hit(window: Window, retry: bool) -> bytes:
+    """Return the operation that counts a hit in a window."""
+    letter = _LETTERS[window.kind]
+    return (letter.upper() if retry else letter) + _SECONDS.pack(window.seconds)
+
+
 def hit_request(
     hits: Sequence[Hit],
     retry: bool,
@@ -62,8 +153,8 @@ def hit_request(
     def answer(replies: Sequence[Any]) -> None:
         count = len(hits)
         charged = count + len(charges)
-        balances = [decode_balance(reply) for reply in replies[count:charged]]
-        then(decode_counts(replies[:count]), balances, replies[charged:], False)
+        balances = [_decode_balance(reply) for reply in replies[count:charged]]
+        then(_decode_counts(replies[:count]), balances, replies[charged:], False)
 
     def answer_locally(memory: MemoryStore, now: float) -> None:
         counts = memory.hit(hits, now, retry=retry)
@@ -72,19 +163,23 @@ def hit_request(
 
     keys = [hit.key for hit in hits]
     operations = [
-        encode_mark(hit)
+        b"m" + _SECONDS.pack(hit.window.memory) + hit.mark
         if hit.mark
-        else encode_continuation(hit)
+        else b"k" + _SECONDS.pack(hit.window.seconds)
         if hit.continues
         else encode_hit(hit.window, retry)
         for hit in hits
     ]
     if charges:
         keys += [charge.key for charge in charges]
-        operations += map(encode_charge, charges)
+        operations += [
+            (b"l" if charge.leaks else b"p")
+            + _CHARGE.pack(charge.seconds, charge.amount, charge.limit)
+            for charge in charges
+        ]
     if recalls:
         keys += recalls
-        operations += [RECALL_OPERATION] * len(recalls)
+        operations += [b"g"] * len(recalls)
     return StoreRequest(keys, operations, answer_locally, answer)
 
 
@@ -95,11 +190,19 @@ def settle_request(settlements: Sequence[Settlement]) -> StoreRequest:
     """
     return StoreRequest(
         [one.charge.key for one in settlements],
-        [encode_settlement(one.unreserved if one.is_local else one) for one in settlements],
+        [_encode_settlement(one.unreserved if one.is_local else one) for one in settlements],
         lambda memory, now: memory.settle(
             [one if one.is_local else one.unreserved for one in settlements], now
         ),
     )
+
+
+def _encode_settlement(settlement: Settlement) -> bytes:
+    charge = settlement.charge
+    amounts = charge.seconds, charge.amount, settlement.actual
+    if charge.leaks:
+        return b"L" + _SETTLEMENT.pack(*amounts, charge.limit)
+    return b"P" + _PLACED_SETTLEMENT.pack(*amounts, settlement.place, charge.limit)
 
 
 def answer_request(hits: Sequence[Hit], then: Callable[[], object]) -> StoreRequest:
@@ -111,7 +214,7 @@ def answer_request(hits: Sequence[Hit], then: Callable[[], object]) -> StoreRequ
 
     return StoreRequest(
         [hit.key for hit in hits],
-        [encode_answer(hit) for hit in hits],
+        [b"a" + _SECONDS.pack(hit.window.seconds) + _LETTERS[hit.window.kind] for hit in hits],
         answer_locally,
         lambda _replies: then(),
     )
@@ -121,7 +224,7 @@ def trip_request(trips: Sequence[Trip]) -> StoreRequest:
     """Return the request for cooldowns to start."""
     return StoreRequest(
         [trip.key for trip in trips],
-        [encode_trip(trip) for trip in trips],
+        [b"c" + _COOLDOWN.pack(trip.seconds, trip.hits) for trip in trips],
         lambda memory, now: memory.trip(trips, now),
     )
 
@@ -130,7 +233,7 @@ def remember_request(notes: Sequence[Note]) -> StoreRequest:
     """Return the request for notes to write."""
     return StoreRequest(
         [note.key for note in notes],
-        [encode_note(note) for note in notes],
+        [b"w" + _LIMIT.pack(note.limit) + note.value for note in notes],
         lambda memory, now: memory.remember(notes, now),
     )
 
@@ -139,7 +242,7 @@ def release_request(key: bytes, then: Callable[[bool], None]) -> StoreRequest:
     """Return the request to forget a key."""
     return StoreRequest(
         [key],
-        [RELEASE_OPERATION],
+        [b"x"],
         lambda memory, _now: then(memory.release(key)),
         lambda replies: then(replies[0] == 1),
     )
@@ -149,10 +252,38 @@ def cooldown_request(key: bytes, then: Callable[[float], None]) -> StoreRequest:
     """Return the request for how long a key is still refused."""
     return StoreRequest(
         [key],
-        [COOLDOWN_OPERATION],
+        [b"q"],
         lambda memory, now: then(memory.cooldown_left(key, now)),
-        lambda replies: then(decode_counts(replies)[0].cooldown_left),
+        lambda replies: then(_decode_counts(replies)[0].cooldown_left),
     )
+
+
+# Replies
+
+
+def _decode_balance(reply: bytes) -> Balance:
+    is_granted, used, left, place = _BALANCE.unpack(reply)
+    return Balance(is_granted, int(used), left, int(place))
+
+
+def _decode_counts(replies: Sequence[Any]) -> list[Count]:
+    """Decode replies to hits: a count, a cooldown, or other marks."""
+    return [
+        (_SMALL_COUNTS[reply] if reply < 64 else Count(reply))
+        if type(reply) is int
+        else _decode_count(reply)
+        for reply in replies
+    ]
+
+
+def _decode_count(reply: bytes | list[bytes]) -> Count:
+    if isinstance(reply, bytes):
+        left, hits = _COOLDOWN.unpack(reply)
+        return Count(hits, left)
+    return Count(0, marks=tuple(reply))
+
+
+# Batches
 
 
 class RequestBatch:
@@ -183,12 +314,10 @@ class RequestBatch:
 
         A cluster refuses keys of several slots: of these, only the first is a key of the command.
         """
-        records, operations = (
-            [*map(record_key, self.keys)],
-            [encode_time(self.now), *self.operations],
-        )
+        records = [*map(record_key, self.keys)]
+        time = b"" if self.now is None else _SECONDS.pack(self.now)  # without one the server's own
         count = 1 if in_cluster and self.has_several_places else len(records)
-        arguments = (*records[:count], *operations, *records[count:])
+        arguments = (*records[:count], time, *self.operations, *records[count:])
         return pack_command((b"EVALSHA", SCRIPT_SHA1, count, *arguments))
 
     @property

@@ -11,10 +11,10 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
-from looptrap.store.redis.cluster import RedisCluster
 from looptrap.store.redis.connection import Argument, RedisConnection, connect
 from looptrap.store.redis.node import RedisNode
-from looptrap.store.redis.script import SLOT_COUNT
+from looptrap.store.redis.request import SLOT_COUNT
+from looptrap.store.redis.topology import RedisCluster
 
 SETTINGS_KEY = b"lt:cfg:settings"
 SECRET_KEY = b"lt:cfg:secret"

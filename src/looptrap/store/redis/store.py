@@ -11,7 +11,6 @@ from typing import TypeVar
 from looptrap.store.memory import MAX_FINGERPRINTS
 from looptrap.store.model import Balance, Charge, Hit, Note, Settlement, Trip
 from looptrap.store.redis.address import DEFAULT_PORT, parse_store_url
-from looptrap.store.redis.cluster import RedisCluster
 from looptrap.store.redis.connection import resolve
 from looptrap.store.redis.node import NodeOptions, RedisNode
 from looptrap.store.redis.request import (
@@ -25,8 +24,8 @@ from looptrap.store.redis.request import (
     settle_request,
     trip_request,
 )
-from looptrap.store.redis.sentinel import Sentinels
 from looptrap.store.redis.shared_configuration import SharedConfiguration
+from looptrap.store.redis.topology import RedisCluster, Sentinels
 
 DEFAULT_TIMEOUT_S = 0.05
 PROBE_INTERVAL_S = 1.0

@@ -1,34 +1,66 @@
-"""Turns: one answer to a user, with all its steps, attempts and tool calls, on one budget."""
+"""Turns: one answer to a user, on one budget, however many steps, tools and agents it takes."""
 
 from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
-from msgspec.structs import replace
 
 from looptrap.detect.signals import ROUNDS, SignalOptions
 from looptrap.detect.signals.repeat import Repeat
 from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.content import UNREADABLE, canonical_arguments, flatten
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
-from looptrap.errors import ConfigError
+from looptrap.errors import ConfigError, GiveUp
 from looptrap.retry.breaker import Breakers
-from looptrap.retry.classify.response import Headers
+from looptrap.retry.decorator import function_name
+from looptrap.retry.failure import Headers
 from looptrap.retry.hook import Hook
 from looptrap.retry.idempotency import idempotent
 from looptrap.retry.policy import Chain, Link, RetryPolicy
-from looptrap.retry.run import Attempt, RetryOptions
+from looptrap.retry.run import (
+    Attempt,
+    AttemptCall,
+    RetryOptions,
+    RetryRun,
+    current_attempt,
+    drive,
+    drive_async,
+    final_error,
+    run_like,
+)
+from looptrap.retry.schedule import FinalFailure
 from looptrap.retry.timing import Timing, current_timing
-from looptrap.retry.turn import header
-from looptrap.retry.turn.budget import TurnAccount, TurnLimits, TurnState, TurnUsage
-from looptrap.retry.turn.step import TurnStep, corrective_prompt
+from looptrap.retry.turn_budget import (
+    BAGGAGE_HEADER,
+    TURN_HEADER,
+    Marker,
+    TurnAccount,
+    TurnLimits,
+    TurnState,
+    TurnUsage,
+    is_turn_id,
+    read_turn_headers,
+    write_turn_headers,
+)
+
+__all__ = [
+    "BAGGAGE_HEADER",
+    "INTERRUPTION",
+    "TURN_HEADER",
+    "Marker",
+    "Turn",
+    "TurnLimits",
+    "TurnUsage",
+    "current_turn",
+]
 
 MAX_REPEATS = 3
 INTERRUPTION = (
@@ -78,6 +110,130 @@ def _readable(read: Any, value: object) -> str:
         return repr(value)
     return text
 
+
+# Steps
+
+MAX_ERROR_CHARS = 500
+"""Characters of an error in a corrective prompt; more would only cost."""
+
+
+def corrective_prompt(prompt: Any, answer: Any, error: Exception) -> Any:
+    """Return the prompt, a text or a list of chat messages, with the answer and its error added."""
+    shortened = str(error)[:MAX_ERROR_CHARS]
+    correction = (
+        f"Your answer could not be read: {shortened}\nAnswer again, in the format asked for."
+    )
+    if isinstance(prompt, str):
+        return f"{prompt}\n\nYou answered:\n{answer}\n\n{correction}"
+    if isinstance(prompt, list):
+        answered = [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
+        return [*prompt, *answered, {"role": "user", "content": correction}]
+    raise TypeError(
+        f"a prompt of type {type(prompt).__name__} cannot be corrected by itself: give `correct`"
+    )
+
+
+class TurnStep:
+    """Claims one step of a turn when it is first run, however many attempts it takes."""
+
+    def __init__(self, turn: TurnState) -> None:
+        self._turn = turn
+        self._number = 0
+        self._is_owner = False
+        self._retry_runs: list[RetryRun] = []
+
+    def call(self, fn: Callable[..., Any], make: AttemptCall, chain: Chain | None = None) -> Any:
+        """Call a function of any kind with the turn's policy."""
+        options = replace(self._turn.options, chain=chain, timing=self._turn.timing)
+
+        def begin() -> RetryRun:
+            if not self._number:
+                self._number = self._turn.begin_step()
+                self._is_owner = current_attempt() is None
+            now = self._turn.timing.clock()
+            retry_run = RetryRun(
+                options,
+                function_name(fn),
+                deadline=now + self._turn.account.left(now).deadline,
+                turn=self._turn.id,
+                error_factory=self._final_error,
+            )
+            self._retry_runs.append(retry_run)
+            return retry_run
+
+        return run_like(fn, begin, make)
+
+    def ask(
+        self,
+        ask: Callable[[Any], Any],
+        prompt: Any,
+        parse: Callable[[Any], Any],
+        correct: Callable[[Any, Any, Exception], Any],
+    ) -> Any:
+        """Ask and parse the answer, with one correction where the turn has one left."""
+        first = self._ask(ask, prompt)
+
+        def steps() -> Generator[Any, Any, Any]:
+            """Yield answers, to be awaited; return the parsed one."""
+            answer = yield first
+            with self._giving_up():
+                try:
+                    return parse(answer)
+                except Exception as error:
+                    if not self._is_bad(error) or not self._turn.account.may_correct():
+                        raise
+                    better = correct(prompt, answer, error)
+                    if better == prompt:  # the same prompt is never sent again
+                        error.add_note(
+                            "looptrap: not corrected, since the corrective prompt was the same"
+                        )
+                        raise
+            answer = yield self._ask(ask, better)
+            with self._giving_up():
+                return parse(answer)
+
+        return drive_async(steps()) if isawaitable(first) else drive(steps())
+
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """Give the turn up where an answer cannot be parsed."""
+        try:
+            yield
+        except Exception as error:
+            if not self._is_owner or not self._is_bad(error):
+                raise
+            raise self._turn.give_up(self._number, "bad_output", self._attempts) from error
+
+    def _ask(self, ask: Callable[[Any], Any], question: Any) -> Any:
+        return self.call(ask, lambda _attempt: ask(question))
+
+    def _is_bad(self, error: Exception) -> bool:
+        """Return whether an error means that an answer could not be parsed."""
+        classifiers = self._turn.options.policy.classifiers
+        return isinstance(error, ValueError) or classifiers.classify(error).reason == "bad_output"
+
+    @property
+    def _attempts(self) -> int:
+        return sum(retry_run.attempts for retry_run in self._retry_runs)
+
+    def _final_error(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
+        """Return the final error: GiveUp, unless an outer attempt or the model decides."""
+        if isinstance(error, GiveUp):
+            return error  # an inner turn says more exactly where it ended
+        cause = final_error(failed, error)
+        if not self._is_owner or failed.failure.bucket == "tool":
+            return cause
+        now = self._turn.timing.clock()
+        is_late = self._turn.account.left(now).deadline <= 0
+        reason = "deadline" if is_late else failed.failure.reason
+        given_up = self._turn.give_up(self._number, reason, self._attempts)
+        given_up.__cause__ = cause
+        if cause is not error:
+            cause.__cause__ = error
+        return given_up
+
+
+# Turns
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -134,7 +290,7 @@ class Turn:
         id: str = "",
     ) -> None:
         """Set the limits of the turn; `attempts` is for each step, and each link of a chain."""
-        if id and not header.is_turn_id(id):
+        if id and not is_turn_id(id):
             raise ConfigError(f"turn: id is {id!r}, must be letters, digits, '-' or '_', up to 64")
         self._limits = TurnLimits(
             steps=steps,
@@ -144,7 +300,7 @@ class Turn:
             usd=usd,
             corrections=corrections,
         )
-        policy = replace(policy, attempts=min(policy.attempts, attempts))
+        policy = msgspec.structs.replace(policy, attempts=min(policy.attempts, attempts))
         self._options = RetryOptions(
             policy=policy, breakers=breakers, hooks=tuple(hooks), timing=timing
         )
@@ -161,7 +317,7 @@ class Turn:
         What its sender has left can only lower the limits given here. The sender retries: here
         every call is attempted once.
         """
-        propagated = header.read_turn_headers(headers)
+        propagated = read_turn_headers(headers)
         if propagated is None:
             return cls(**options)
         options["id"] = propagated.turn
@@ -194,7 +350,7 @@ class Turn:
 
     def headers(self, baggage: str = "") -> dict[str, str]:
         """Return the headers for another process to join, with the `baggage` of others added."""
-        return header.write_turn_headers(self.id, self.left, baggage)
+        return write_turn_headers(self.id, self.left, baggage)
 
     # Steps
 

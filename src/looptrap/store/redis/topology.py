@@ -1,4 +1,8 @@
-"""RedisCluster: which server has which slot, and what happens when that changes."""
+"""Which server of a shared store counts, and what happens when that changes.
+
+RedisCluster  the server of each slot
+Sentinels     the primary that sentinels name
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,21 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from looptrap.store.redis.address import StoreAddress
+from looptrap.store.redis.address import StoreAddress, StorePlan
 from looptrap.store.redis.connection import Argument, StoreError, connect, pack_command
 from looptrap.store.redis.node import CONNECT_TIMEOUT_S, MAX_HOPS, NodeOptions, RedisNode
-from looptrap.store.redis.request import RequestBatch, StoreRequest
-from looptrap.store.redis.script import SLOT_COUNT, key_in_slots, key_slot
+from looptrap.store.redis.request import (
+    SLOT_COUNT,
+    RequestBatch,
+    StoreRequest,
+    key_in_slots,
+    key_slot,
+)
 
 ASKING_COMMAND = pack_command((b"ASKING",))
+
+ASK_TIMEOUT_S = 0.3
+"""Seconds for one sentinel to answer, before the next is asked."""
 
 SlotRange = tuple[int, int, str, int]
 """First and last slot of a range, and the host and port of its server."""
@@ -196,3 +208,47 @@ def _decode_slot_ranges(source: StoreAddress, reply: Any) -> list[SlotRange]:
         (first, last, (host or b"").decode() or source.host, port)
         for first, last, (host, port, *_), *_replicas in reply
     ]
+
+
+class Sentinels:
+    """Asks the sentinels of a plan in turn, the one that answered last first."""
+
+    def __init__(self, plan: StorePlan) -> None:
+        self._sentinels = list(plan.servers)
+        self._name = plan.primary_name
+        self._primary = plan.primary
+
+    async def locate(self) -> StoreAddress:
+        """Return the primary; raise StoreError if no sentinel knows it."""
+        failures = []
+        for sentinel in list(self._sentinels):
+            try:
+                async with asyncio.timeout(ASK_TIMEOUT_S):
+                    place = await self.ask(sentinel)
+            except TimeoutError:
+                failures.append(f"{sentinel}: no answer")
+            except OSError as error:
+                failures.append(f"{sentinel}: {error}")
+            else:
+                self._sentinels.remove(sentinel)
+                self._sentinels.insert(0, sentinel)
+                return place
+        raise StoreError(f"no sentinel knows {self._name!r} ({'; '.join(failures)})")
+
+    async def ask(self, sentinel: StoreAddress) -> StoreAddress:
+        """Return the primary that one sentinel names; raise StoreError if it names none."""
+        connection = await connect(sentinel)
+        try:
+            command = (b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", self._name)
+            place = await connection.call(*command)
+        finally:
+            connection.close()
+        if place is None:
+            raise StoreError("it watches no primary of that name")
+        host, port = place
+        return self._primary.at(host.decode(), int(port))
+
+
+async def servers_of(plan: StorePlan) -> tuple[StoreAddress, ...]:
+    """Return the servers that count: with sentinels, the primary that they name."""
+    return (await Sentinels(plan).locate(),) if plan.kind == "sentinel" else plan.servers

@@ -1,4 +1,7 @@
-"""Classifies exceptions: failed answers, network failures, tool failures and bugs."""
+"""Classifies exceptions: failed answers, network failures, tool failures and bugs.
+
+No vendor's package is imported: exceptions are recognised by the names of their classes.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,27 @@ from typing import Any
 
 import msgspec
 
-from looptrap.retry.classify.response import (
+from looptrap.retry.failure import (
     MAX_MESSAGE_CHARS,
+    Failure,
     classify_answer,
     classify_details,
+    classify_event,
     parse_error_body,
+    retry_after_of,
 )
-from looptrap.retry.failure import Failure
 from looptrap.wire.exchange import UpstreamError
+
+__all__ = [
+    "DEFAULT_CLASSIFIERS",
+    "Classifier",
+    "Classifiers",
+    "classify",
+    "classify_answer",
+    "classify_event",
+    "classify_tool",
+    "retry_after_of",
+]
 
 
 def classify_tool(exit_code: int | None = None, status: int | None = None) -> Failure | None:
