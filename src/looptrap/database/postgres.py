@@ -11,11 +11,17 @@ from typing import Any
 from zlib import crc32
 
 from looptrap.database import postgres_schema as schema
-from looptrap.database.database import Database, Result, Row, Values
-from looptrap.database.encoding import without_nul
+from looptrap.database.database import (
+    Connection,
+    Database,
+    Result,
+    Row,
+    Values,
+    postgres_statement,
+    without_nul,
+)
 from looptrap.database.place import MISSING_PACKAGE, has_driver, shown_place
 from looptrap.database.postgres_schema import NUMBERED, TABLES
-from looptrap.database.statement import postgres_statement
 from looptrap.errors import ConfigError, DatabaseError, Problem
 
 if has_driver():
@@ -37,7 +43,7 @@ ARRAY_TYPES = {"TEXT": "text[]", "BIGINT": "bigint[]", "DOUBLE": "double precisi
                "BYTEA": "bytea[]", "BOOLEAN": "boolean[]"}  # fmt: skip
 
 
-class PostgresConnection:
+class PostgresConnection(Connection):
     """A transaction; others read and write meanwhile."""
 
     is_shared = True
@@ -49,13 +55,11 @@ class PostgresConnection:
         self._announced: set[str] = set()
 
     def execute(self, statement: str, values: Values = ()) -> Result:
-        """Run a statement with `?` or `:name` for its values."""
         return self.run(postgres_statement(statement), _storable(values))
 
     def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = ""
     ) -> None:
-        """Insert rows, in their order."""
         if not rows:
             return
         if table in NUMBERED:
@@ -80,7 +84,6 @@ class PostgresConnection:
     def replace(
         self, table: str, columns: Sequence[str], key: Sequence[str], rows: Sequence[Row]
     ) -> None:
-        """Insert rows, each instead of the one with the same key; a number is given anew."""
         changes = [f'"{name}" = excluded."{name}"' for name in columns if name not in key]
         if table in NUMBERED:
             changes.append(f"{NUMBERED[table]} = DEFAULT")
@@ -88,11 +91,9 @@ class PostgresConnection:
         self.insert(table, columns, rows, action)
 
     def lock(self, names: Sequence[str]) -> None:
-        """Wait until no other transaction has locked any of these names."""
         self._lock("names", names, "pg_advisory_xact_lock")
 
     def try_lock(self, name: str) -> bool:
-        """Lock a name unless another transaction has; return whether that was possible."""
         [(is_ours,)] = self.run("SELECT pg_try_advisory_xact_lock(%s)", (self._key(name),))
         return bool(is_ours)
 
@@ -101,11 +102,9 @@ class PostgresConnection:
         self.run("SELECT pg_advisory_xact_lock(%s)", (self._key(name),))
 
     def lock_shared(self, names: Sequence[str]) -> None:
-        """Lock names together with others, after any transaction that has one of them alone."""
         self._lock("shared", names, "pg_advisory_xact_lock_shared")
 
     def lock_alone(self, name: str) -> None:
-        """Lock a name that others lock together, after any of them."""
         self._lock("shared", [name], "pg_advisory_xact_lock")
 
     def _lock(self, kind: str, names: Sequence[str], function: str) -> None:
@@ -211,8 +210,7 @@ class PostgresDatabase(Database):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`timeout` is for connecting and for each statement, in seconds."""
-        self.id = history_id
-        self._new_id = history_id
+        self.id = self._new_id = history_id
         self._place = shown_place(url)
         if not has_driver():
             raise ConfigError([Problem("history", f"{self._place}: {MISSING_PACKAGE}")])
@@ -225,10 +223,6 @@ class PostgresDatabase(Database):
         self._settled_epoch = 0
 
     def open(self) -> None:
-        """Create or migrate the tables; raise ConfigError if it cannot be used.
-
-        A database that is only away for now raises DatabaseError.
-        """
         self._pool.open()
         try:
             with self._connection():
@@ -239,7 +233,6 @@ class PostgresDatabase(Database):
             raise
 
     def close(self) -> None:
-        """Close it; later reads and writes fail."""
         self._pool.close()
 
     def check(self) -> int:
@@ -273,7 +266,6 @@ class PostgresDatabase(Database):
             yield PostgresConnection(raw, self._schema, self._pool)
 
     def query(self, statement: str, values: Values = ()) -> list[Row]:
-        """Return the rows of one statement that reads."""
         with self._connection() as raw:
             connection = PostgresConnection(raw, self._schema, self._pool)
             return connection.execute(statement, values).fetchall()

@@ -13,14 +13,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from looptrap.database.database import Connection, Database, Page, Row
-from looptrap.database.encoding import without_surrogates
+from looptrap.database.database import MAX_FIGURE, Connection, Database, Page, Row, storable
 from looptrap.money.meter import BudgetStatus
 
 MAX_ROWS = 10_000
 """Clients name sessions, and each may have an account: beyond it, the oldest are dropped."""
-
-MAX_FIGURE = 1 << 53
 
 _SLICE_ROWS = 500
 
@@ -114,7 +111,7 @@ _ADD = (
 
 def breach_rows(breaches: Mapping[str, Breach]) -> list[Row]:
     """Return the rows to add to those stored, in an order that all writers keep."""
-    return sorted(tuple(map(without_surrogates, astuple(one))) for one in breaches.values())
+    return sorted(storable(*astuple(one)) for one in breaches.values())
 
 
 def put_breaches(connection: Connection, rows: Sequence[Row]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, NamedTuple
 
-from looptrap.database.database import NEWEST, Connection, Database, Page, Row
+from looptrap.database.database import NEWEST, Connection, Database, Page, Row, storable
 from looptrap.usage.call_log import CallRow
 from looptrap.usage.rollup import (
     CALLS,
@@ -20,7 +20,6 @@ from looptrap.usage.rollup import (
     roll_up,
     total,
 )
-from looptrap.usage.table import storable
 
 MAX_ROWS_IN_MEMORY = 20_000
 """Rows of a history that is not in a file."""

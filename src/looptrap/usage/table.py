@@ -11,8 +11,15 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import astuple
 
-from looptrap.database.database import NEWEST, Connection, Database, Row
-from looptrap.database.encoding import without_nul, without_surrogates
+from looptrap.database.database import (
+    MAX_FIGURE,
+    NEWEST,
+    Connection,
+    Database,
+    Row,
+    storable,
+    without_nul,
+)
 from looptrap.usage.model import (
     MINUTE_S,
     OTHER_NAME,
@@ -45,9 +52,6 @@ SESSION_ROWS_KEEP_S = 7 * DAY_S
 """Seconds without a call after which a session is dropped."""
 
 MAX_SESSION_ROWS = 100_000
-
-MAX_FIGURE = 1 << 53
-"""The largest figure of a row, whatever providers report: exact in JSON numbers too."""
 
 SESSION_SLICE_ROWS = 5_000
 """Sessions dropped at a time."""
@@ -196,14 +200,6 @@ def drop_quiet_sessions(connection: Connection, before: float) -> int:
     surplus = min(max(number - MAX_SESSION_ROWS, 0), SESSION_SLICE_ROWS)
     dropped = connection.execute(_DROP_SESSIONS, (before, SESSION_SLICE_ROWS)).rowcount
     return dropped or connection.execute(_DROP_SESSIONS, (inf, surplus)).rowcount
-
-
-def storable(*values: Any) -> Row:
-    """Return a row that can be stored: no lone surrogates, figures up to MAX_FIGURE."""
-    return tuple(
-        max(min(one, MAX_FIGURE), -MAX_FIGURE) if isinstance(one, int) else without_surrogates(one)
-        for one in values
-    )
 
 
 UsageDimension = Literal["caller", "project", "model", "provider"]

@@ -6,12 +6,12 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
-from looptrap.database.database import Connection, Row
-from looptrap.database.encoding import without_surrogates
+from looptrap.database.database import Connection, Row, storable
 from looptrap.incident.history import incident_table, outbox
 from looptrap.incident.history.audit import put_entries
 from looptrap.incident.history.incident_table import read_parts
@@ -161,8 +161,7 @@ class _RowEncoder:
 
 
 def _annotation_row(one: Annotation) -> Row:
-    row: dict[str, Any] = {name: getattr(one, name) for name in ANNOTATION_COLUMNS}
-    return tuple(without_surrogates(value) for value in row.values())
+    return storable(*astuple(one))
 
 
 def _put_annotations(connection: Connection, rows: Iterable[Row]) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from looptrap.database.database import Connection, Database
-from looptrap.database.encoding import encode_struct
+from looptrap.database.database import Connection, Database, encode_struct
 from looptrap.database.spool import Spool, SpoolFullError
 from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.incident.history.batch import StorableBatch, in_bursts

@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
-from looptrap.database.database import NEWEST, Connection, Page, Row
-from looptrap.database.encoding import encode_struct, without_surrogates
+from looptrap.database.database import NEWEST, Connection, Page, Row, encode_struct, storable
 from looptrap.incident.model import Incident, IncidentStep, Label, add_step, merge_parts
 from looptrap.money.price import nano
 from looptrap.usage.savings import usd
@@ -73,9 +72,6 @@ _COLUMNS = (
     *_NAMES, "rules", "opened", "last", "closed", "hits", "calls", "refused", "cost", "saved",
 )  # fmt: skip
 
-MAX_FIGURE = 1 << 53
-"""The largest figure of a row: exact in JSON numbers, and sums of many fit into SQLite's."""
-
 
 def put_parts(connection: Connection, parts: Sequence[tuple[Incident, Row]]) -> None:
     """Write parts, each with its row, and the rows of their incidents; their ids are locked.
@@ -127,11 +123,10 @@ def incident_row(parts: Sequence[Incident]) -> Row:
     whole = merge_parts(parts)
     # Any instance may describe it by another rule: with line breaks, each is found as a whole.
     rules = "\n".join(("", *sorted({part.rule for part in parts}), ""))
-    names = [without_surrogates(one) for one in (*(getattr(whole, name) for name in _NAMES), rules)]
+    names = [getattr(whole, name) for name in _NAMES]
     amounts = [None if one is None else nano(one) for one in (whole.spent_usd, whole.saved_usd)]
-    figures = (whole.hits, whole.calls, whole.refused, *amounts)
-    bounded = [None if one is None else min(one, MAX_FIGURE) for one in figures]
-    return (*names, whole.opened, whole.last, whole.closed, *bounded)
+    times = whole.opened, whole.last, whole.closed
+    return storable(*names, rules, *times, whole.hits, whole.calls, whole.refused, *amounts)
 
 
 _UNLISTED = (
