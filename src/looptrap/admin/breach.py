@@ -22,10 +22,10 @@ from looptrap.admin.operation import Api, get
 from looptrap.admin.runtime_override import replacing_table
 from looptrap.config import Config
 from looptrap.config.description import of_budget
+from looptrap.money.price import usd
 from looptrap.policy.budget import BUDGET
 from looptrap.schema import Text
 from looptrap.usage.breach import Breach
-from looptrap.usage.savings import usd
 
 BREACHES_PATH = "/api/v1/breaches"
 

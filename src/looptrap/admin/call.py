@@ -26,11 +26,10 @@ from looptrap.admin.operation import Api, get
 from looptrap.admin.usage import DAY_S, MAX_STEPS, STEP_KIND, step_problems, time_range
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.history import IncidentHistory
-from looptrap.money.price import nano
+from looptrap.money.price import nano, usd
 from looptrap.schema import Number, Text
 from looptrap.schema.kind import Choice
 from looptrap.usage.call_table import CallFigures, CallFilter, LoggedCall, VerdictFilter
-from looptrap.usage.savings import usd
 
 CALLS_PATH = "/api/v1/calls"
 

@@ -23,8 +23,8 @@ from looptrap.cli.output import (
     print_lines,
 )
 from looptrap.errors import ConfigError
+from looptrap.money.price import format_usd
 from looptrap.policy.action import Action
-from looptrap.usage.savings import format_usd
 
 CallView = dict[str, Any]
 

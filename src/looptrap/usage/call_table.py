@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, Literal, NamedTuple
 
@@ -43,14 +43,7 @@ _CLAUSES = {
     "since": "time >= :since",
     "until": "time < :until",
     "after": "number > :after",
-    "caller": "caller = :caller",
-    "project": "project = :project",
     "session": "session = :session AND session <> ''",
-    "agent": "agent = :agent",
-    "model": "model = :model",
-    "provider": "provider = :provider",
-    "rule": "rule = :rule",
-    "request_id": "request_id = :request_id",
     "min_status": "status >= :min_status",
     "max_status": "status <= :max_status",
     "min_cost": "cost >= :min_cost",
@@ -88,12 +81,10 @@ class CallFilter:
 
     def where(self) -> tuple[str, dict[str, Any]]:
         """Return the condition, and the values for it."""
-        values = {name: getattr(self, name) for name in _CLAUSES}
-        values = {name: value for name, value in values.items() if value is not None}
-        clauses = [_CLAUSES[name] for name in values]
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        clauses = [_CLAUSES.get(name, f"{name} = :{name}") for name in values if name != "verdict"]
         if self.verdict is not None:
             clauses.append(_VERDICTS.get(self.verdict, f"verdict = :verdict AND {_IS_ACTED}"))
-            values["verdict"] = self.verdict
         return " AND ".join(clauses) or "TRUE", values
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from looptrap.money.price import usd
 from looptrap.usage.breach import Breach
-from looptrap.usage.savings import usd
 
 MINUTE_S = 60
 

@@ -16,8 +16,7 @@ import msgspec
 
 from looptrap.database.database import NEWEST, Connection, Page, Row, encode_struct, storable
 from looptrap.incident.model import Incident, IncidentStep, Label, add_step, merge_parts
-from looptrap.money.price import nano
-from looptrap.usage.savings import usd
+from looptrap.money.price import nano, usd
 
 log = logging.getLogger("looptrap")
 
@@ -196,10 +195,7 @@ _SEARCHED = " || '\n' || ".join(f"p.{one}" for one in ("id", "caller", "session"
 
 _FILTERS = {
     "ids": "p.id = ANY(:ids)",
-    "caller": "p.caller = :caller",
-    "project": "p.project = :project",
-    "session": "p.session = :session",
-    "model": "p.model = :model",
+    **{name: f"p.{name} = :{name}" for name in ("caller", "project", "session", "model")},
     "rule": "instr(p.rules, :rule) > 0",
     "since": "p.last >= :since",
     "until": "p.opened < :until",

@@ -12,12 +12,12 @@ from looptrap.database.database import Connection, Database, Row
 from looptrap.database.place import database_at, shown_place
 from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.incident.history import outbox
-from looptrap.incident.history.audit import WRITTEN_ENTRY_COLUMNS, put_entries
+from looptrap.incident.history.audit import WRITTEN_ENTRY_COLUMNS
 from looptrap.incident.history.batch import ANNOTATION_COLUMNS, StorableBatch
 from looptrap.incident.history.incident_table import PART_COLUMNS
-from looptrap.usage import table as usage_table
-from looptrap.usage.breach import Breach, put_breaches
+from looptrap.usage.breach import Breach
 from looptrap.usage.call_log import CallRow
+from looptrap.usage.table import SESSION_COLUMNS, SPENDING_COLUMNS
 
 MOVED_AT_A_TIME = 2_000
 """Rows copied in one transaction."""
@@ -34,8 +34,15 @@ class MovedTable(NamedTuple):
     """The column with amounts, where there is one."""
 
 
-def _put_parts(connection: Connection, rows: Sequence[Row]) -> None:
-    StorableBatch(parts=rows).put(connection)
+def _put_as(field: str) -> Callable[[Connection, Sequence[Row]], None]:
+    """Return the function that writes rows as the writer writes those of a batch."""
+
+    def put(connection: Connection, rows: Sequence[Row]) -> None:
+        batch = StorableBatch()
+        setattr(batch, field, rows)
+        batch.put(connection)
+
+    return put
 
 
 def _put_remarks(connection: Connection, rows: Sequence[Row]) -> None:
@@ -51,34 +58,17 @@ def _put_letters(connection: Connection, rows: Sequence[Row]) -> None:
     connection.insert("letter", _LETTER, rows, outbox.SKIP_EXISTING)
 
 
-def _put_spending(connection: Connection, rows: Sequence[Row]) -> None:
-    StorableBatch(spending=rows).put(connection)
-
-
-def _put_sessions(connection: Connection, rows: Sequence[Row]) -> None:
-    StorableBatch(sessions=rows).put(connection)
-
-
-def _put_calls(connection: Connection, rows: Sequence[Row]) -> None:
-    StorableBatch(calls=rows).put(connection)
-
-
-_SPENDING_KEY = usage_table.SPENDING_COLUMNS[:6]
-
 TABLES = (
-    MovedTable("part", PART_COLUMNS, ("change",), _put_parts),
+    MovedTable("part", PART_COLUMNS, ("change",), _put_as("parts")),
     MovedTable("remark", ANNOTATION_COLUMNS, ("id",), _put_remarks),
     MovedTable("letter", _LETTER, ("number",), _put_letters),
-    MovedTable("audit", WRITTEN_ENTRY_COLUMNS, ("number",), put_entries),
+    MovedTable("audit", WRITTEN_ENTRY_COLUMNS, ("number",), _put_as("audit")),
     MovedTable(
-        "spending", usage_table.SPENDING_COLUMNS, _SPENDING_KEY, _put_spending, "cost"
+        "spending", SPENDING_COLUMNS, SPENDING_COLUMNS[:6], _put_as("spending"), "cost"
     ),
-    MovedTable(
-        "session", usage_table.SESSION_COLUMNS, ("caller", "project", "session"), _put_sessions,
-        "cost",
-    ),
-    MovedTable("breach", Breach.__struct_fields__, ("id",), put_breaches),
-    MovedTable("call_log", CallRow._fields, ("number",), _put_calls, "cost"),
+    MovedTable("session", SESSION_COLUMNS, SESSION_COLUMNS[:3], _put_as("sessions"), "cost"),
+    MovedTable("breach", Breach.__struct_fields__, ("id",), _put_as("breaches")),
+    MovedTable("call_log", CallRow._fields, ("number",), _put_as("calls"), "cost"),
 )  # fmt: skip
 
 
