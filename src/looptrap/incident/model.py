@@ -357,7 +357,7 @@ MAX_NOTES = 200
 """Notes on one incident."""
 
 
-class Annotation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Annotation(msgspec.Struct, frozen=True, gc=False):
     """One annotation of an incident by a person; adding it twice changes nothing."""
 
     id: str

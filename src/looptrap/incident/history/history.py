@@ -8,16 +8,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from secrets import token_hex
 from typing import Unpack
 
-from looptrap.database.database import Connection, Page, Row
+from looptrap.database.database import Connection, Database, Page, Row
 from looptrap.database.place import database_at
 from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.incident.history import incident_table, retention
 from looptrap.incident.history.audit import AuditLog
-from looptrap.incident.history.batch import ANNOTATION_COLUMNS, StorableBatch, WriteBatch
-from looptrap.incident.history.batch_spool import BatchSpool, drop_old_spools
+from looptrap.incident.history.batch import (
+    ANNOTATION_COLUMNS,
+    BatchSpool,
+    StorableBatch,
+    WriteBatch,
+)
 from looptrap.incident.history.incident_table import (
     IncidentFilter,
     IncidentGroup,
@@ -25,20 +30,24 @@ from looptrap.incident.history.incident_table import (
     IncidentOrder,
 )
 from looptrap.incident.history.outbox import Outbox, OutgoingEvent
-from looptrap.incident.history.presence import ALIVE, Presence
 from looptrap.incident.model import Annotation, Annotations, Incident, collect_annotations
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage.breach import BreachQuery
 from looptrap.usage.call_log import CallLogSettings, CallRow
-from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery, roll_up_calls
+from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery
 from looptrap.usage.model import UsageBatch
-from looptrap.usage.table import UsageQuery, roll_up_usage
+from looptrap.usage.table import UsageQuery
 
 NO_CALL_LOG = CallLogSettings(enabled=False)
 
 LISTED_AT_A_TIME = 1_000
 """Incidents of an earlier version that get their row in one transaction."""
 
+ALIVE_S = 6.0
+"""Seconds after the last sign of life for which a process counts as alive."""
+
+ALIVE = f"SELECT id FROM instance WHERE seen > now() - interval '{ALIVE_S:g} seconds'"
+"""The ids of processes that are alive."""
 
 log = logging.getLogger("looptrap")
 
@@ -169,22 +178,17 @@ class IncidentHistory:
             with self._database.write() as connection:
                 batch.put(connection)
 
-    def open_incidents(self, instance: str | None = None) -> list[Incident]:
-        """Return the open parts of one instance or of all, the oldest first."""
-        rows = self._database.query(
-            "SELECT body FROM part WHERE closed IS NULL AND instance = coalesce(?, instance)"
-            " ORDER BY opened",
-            (instance,),
-        )
-        return incident_table.read_parts(body for (body,) in rows)
+    def open_incidents(self) -> list[Incident]:
+        """Return the open parts of all instances, the oldest first."""
+        return self._open_parts("TRUE")
 
     def abandoned_incidents(self) -> list[Incident]:
         """Return the open parts of processes that have ended, the oldest first."""
-        if not self.is_shared:
-            return self.open_incidents()
+        return self._open_parts(f"instance NOT IN ({ALIVE})" if self.is_shared else "TRUE")
+
+    def _open_parts(self, condition: str) -> list[Incident]:
         rows = self._database.query(
-            f"SELECT body FROM part WHERE closed IS NULL AND instance NOT IN ({ALIVE})"
-            " ORDER BY opened"
+            f"SELECT body FROM part WHERE closed IS NULL AND {condition} ORDER BY opened"
         )
         return incident_table.read_parts(body for (body,) in rows)
 
@@ -269,32 +273,25 @@ class IncidentHistory:
             f"SELECT {', '.join(ANNOTATION_COLUMNS)} FROM remark WHERE incident = ANY(?)",
             (list(incidents),),
         ):
-            one = Annotation(**dict(zip(ANNOTATION_COLUMNS, row, strict=True)))
+            one = Annotation(*row)
             found[one.incident].append(one)
         return {incident: collect_annotations(some) for incident, some in found.items()}
 
-    def changes(
-        self, after: int, limit: int = 100, *, instance: str | None = None
-    ) -> tuple[list[Incident], int]:
-        """Return changes after a number, in order, and the number to continue from.
-
-        With an `instance`, its parts; else each changed incident once, merged.
-        """
+    def changes(self, after: int, limit: int = 100) -> tuple[list[Incident], int]:
+        """Return the incidents changed after a number, in order, and the number to go on from."""
         settled = self._database.settled("part")
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT change, id, body FROM part WHERE change > ? AND change <= ?"
-                " AND instance = coalesce(?, instance) ORDER BY change LIMIT ?",
-                (after, settled, instance, limit),
+                "SELECT change, id FROM part WHERE change > ? AND change <= ?"
+                " ORDER BY change LIMIT ?",
+                (after, settled, limit),
             ).fetchall()
             # At the end, skip what other instances changed: it need not be scanned again.
             last = (
                 rows[-1][0] if len(rows) == limit else max(after, _last_change(connection, settled))
             )
-            if instance is not None:
-                return incident_table.read_parts(body for _, _, body in rows), last
             # What changed twice is sorted by its last change.
-            latest = {incident_id: change for change, incident_id, _ in rows}
+            latest = {incident_id: change for change, incident_id in rows}
             return incident_table.merged(connection, sorted(latest, key=latest.__getitem__)), last
 
     def last_change(self) -> int:
@@ -305,17 +302,7 @@ class IncidentHistory:
 
     def sweep(self) -> bool:
         """Drop some of what is expired or too large, roll up some; return whether there is more."""
-        with self._database.write() as connection:
-            if not connection.try_lock("sweep"):
-                return False  # another instance does
-            has_more = retention.drop_expired(
-                connection, self._settings, self._call_log, self._clock()
-            )
-            if self.is_shared:
-                drop_old_spools(connection)
-        has_more |= roll_up_usage(self._database, self._clock())
-        has_more |= roll_up_calls(self._database, self._clock())
-        return self._database.shrink(self._settings.max_size) or has_more
+        return retention.sweep(self._database, self._settings, self._call_log, self._clock())
 
     def _postpone_audit(self, row: Row) -> bool:
         if self.spool is None:
@@ -335,3 +322,52 @@ class IncidentHistory:
 def _last_change(connection: Connection, settled: int) -> int:
     rows = connection.execute("SELECT max(change) FROM part WHERE change <= ?", (settled,))
     return int(rows.fetchone()[0] or 0)
+
+
+BEAT_INTERVAL_S = 2.0
+"""Seconds between two signs of life."""
+
+FORGOTTEN_S = 86_400
+
+
+class Presence:
+    """Signs of life of one process, and what dead ones leave to the others."""
+
+    def __init__(self, database: Database, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._since = self._last = -inf
+
+    def beat(self, instance: str, now: float) -> int:
+        """Give a sign of life; return how many leases of dead processes have been ended."""
+        with self._database.write() as connection:
+            connection.execute(
+                "INSERT INTO instance (id) VALUES (?)"
+                " ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
+                (instance,),
+            )
+            at = self._monotonic()
+            if at > self._last + ALIVE_S:
+                self._since = at
+            self._last = at
+            # After an outage others seem dead until they had time for a sign.
+            if at < self._since + ALIVE_S or not connection.try_lock("leases"):
+                return 0
+            return _end_leases(connection, now)
+
+    def leave(self, instance: str) -> None:
+        """Say that the process ends."""
+        self._database.execute("DELETE FROM instance WHERE id = ?", (instance,))
+
+
+def _end_leases(connection: Connection, now: float) -> int:
+    """Let others send what dead processes were about to send."""
+    connection.execute(
+        f"DELETE FROM instance WHERE seen < now() - interval '{FORGOTTEN_S} seconds'"
+    )
+    return connection.execute(
+        "UPDATE letter SET due = ?, owner = '', lease_until = 0"
+        " WHERE state = 'pending' AND owner IN (SELECT id FROM instance"
+        f" WHERE seen <= now() - interval '{ALIVE_S:g} seconds')",
+        (now,),
+    ).rowcount

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from looptrap.database.database import Connection
+from looptrap.database.database import Connection, Database
 from looptrap.incident.history import audit, incident_table
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import call_table, table
@@ -31,7 +31,26 @@ _DROP_ORPHANS = f"""
     )"""
 
 
-def drop_expired(
+SPOOL_KEEP_S = 400 * 86_400
+"""Seconds for which the database remembers how far a spool was written."""
+
+
+def sweep(
+    database: Database, settings: IncidentSettings, call_log: CallLogSettings, now: float
+) -> bool:
+    """Drop some of what is expired or too large, roll up some; return whether there is more."""
+    with database.write() as connection:
+        if not connection.try_lock("sweep"):
+            return False  # another instance does
+        has_more = _drop_expired(connection, settings, call_log, now)
+        if connection.is_shared:
+            _drop_old_spools(connection)
+    has_more |= table.roll_up_usage(database, now)
+    has_more |= call_table.roll_up_calls(database, now)
+    return database.shrink(settings.max_size) or has_more
+
+
+def _drop_expired(
     connection: Connection, settings: IncidentSettings, call_log: CallLogSettings, now: float
 ) -> bool:
     """Drop a slice of what is expired; return whether there may be more."""
@@ -75,3 +94,10 @@ def _is_spending_oldest(connection: Connection) -> bool:
     closed = "SELECT last FROM incident WHERE closed IS NOT NULL ORDER BY last LIMIT 1"
     oldest = connection.execute(closed).fetchone()
     return start is not None and (oldest is None or start < oldest[0])
+
+
+def _drop_old_spools(connection: Connection) -> None:
+    """Forget spools that nobody has written from for long."""
+    connection.execute(
+        "DELETE FROM spool WHERE seen < now() - ? * interval '1 second'", (SPOOL_KEEP_S,)
+    )
