@@ -400,7 +400,7 @@ class IncidentRecorder:
         for correlations, strip in self._strips.build(histories):
             self.tracker.set_strip(correlations, strip)
         if self.sharing is not None:
-            for key, incident_id in self.sharing.take_ids():
+            for key, incident_id in drain(self.sharing.agreed_ids):
                 self._undecided_keys.discard(key)
                 events += self.tracker.adopt_id(key, incident_id)
             opened = self.tracker.unshared_ids().items()
@@ -417,11 +417,11 @@ class IncidentRecorder:
         """Merge what other instances shared; return what this history does not have yet."""
         if self.sharing is None:
             return [], []
-        shared = self.sharing.take_incidents()
+        shared = drain(self.sharing.incidents)
         for part in shared:
             self.tracker.merge_remote(part)
         others = [part for part in shared if not self.sharing.is_of_this_history(part)]
-        return others, self.sharing.take_annotations()
+        return others, drain(self.sharing.annotations)
 
     def _claim(self, events: list[AlertEvent]) -> list[AlertEvent]:
         """Return the events that this instance may send; ask the store about new ones."""
@@ -430,7 +430,7 @@ class IncidentRecorder:
         # When the queue is full: better twice under one id than never.
         ours = list(self.sharing.claim(events))
         self._unclaimed.update(event.incident for event in events[: len(events) - len(ours)])
-        claims = self.sharing.take_claims()
+        claims = drain(self.sharing.claims)
         self._unclaimed.subtract(event.incident for event, _ in claims)
         self._unclaimed = +self._unclaimed  # without those that have none left
         return ours + [event for event, is_ours in claims if is_ours]

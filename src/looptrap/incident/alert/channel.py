@@ -17,10 +17,8 @@ from looptrap.errors import ConfigError, Problem
 from looptrap.incident.alert.apprise import AppriseNotifier
 from looptrap.incident.alert.message import plain_message, slack_body, webhook_body
 from looptrap.incident.alert.webhook import (
-    HostLookup,
     WebhookClient,
     WebhookTarget,
-    resolve_host,
 )
 from looptrap.incident.model import AlertEvent, EventName
 from looptrap.incident.setting import ChannelKind, ChannelSettings, event_matcher
@@ -113,7 +111,6 @@ def make_channels(
     env: Mapping[str, str],
     *,
     clock: Callable[[], float] = time.time,
-    lookup: HostLookup = resolve_host,
 ) -> list[AlertChannel]:
     """Make all channels; raise one ConfigError with every problem in them."""
     problems = list(channel_problems(settings, env))
@@ -123,7 +120,7 @@ def make_channels(
     for one in settings:
         target: WebhookTarget | WebhookClient | AppriseNotifier = _target(one, env)
         if isinstance(target, WebhookTarget):
-            target = WebhookClient(target, clock=clock, lookup=lookup)
+            target = WebhookClient(target, clock=clock)
         channels.append(AlertChannel(one, target, _signer(one, env), clock))
     return channels
 

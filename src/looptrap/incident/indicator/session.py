@@ -7,11 +7,11 @@ from functools import partial
 
 from looptrap.bounded import RecentMap
 from looptrap.incident.indicator.alarm import (
+    PANES_PER_WINDOW,
     IndicatorAlarm,
     IndicatorScope,
     Subject,
 )
-from looptrap.incident.indicator.window import PANES_PER_WINDOW
 
 PANES_PER_MINUTE = PANES_PER_WINDOW // 5
 """Panes of a minute, with the default window of five minutes."""
