@@ -29,7 +29,8 @@ from looptrap.incident.history import IncidentHistory
 from looptrap.money.price import nano, usd
 from looptrap.schema import Number, Text
 from looptrap.schema.kind import Choice
-from looptrap.usage.call_table import CallFigures, CallFilter, LoggedCall, VerdictFilter
+from looptrap.usage.call_table import CallFilter, LoggedCall, VerdictFilter
+from looptrap.usage.model import UsageTotals
 
 CALLS_PATH = "/api/v1/calls"
 
@@ -179,7 +180,7 @@ class CallApi(Api):
             "since": iso_time(since),
             "until": iso_time(until),
             "step": step,
-            "series": [_step(begin, found.get(begin, CallFigures())) for begin in begins],
+            "series": [_step(begin, found.get(begin, UsageTotals())) for begin in begins],
         }
 
     @get(
@@ -235,7 +236,5 @@ def _incidents(history: IncidentHistory, logged: LoggedCall) -> Iterator[str]:
         yield from (one.id for one in page.items if one.opened <= row.time)
 
 
-def _step(begin: int, figures: CallFigures) -> CallStep:
-    is_unpriced = figures.unpriced and not figures.cost
-    cost = None if is_unpriced else usd(figures.cost)
-    return view_of(CallStep, figures, time=iso_time(begin), cost_usd=cost)
+def _step(begin: int, figures: UsageTotals) -> CallStep:
+    return view_of(CallStep, figures, time=iso_time(begin))

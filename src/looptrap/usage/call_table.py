@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from looptrap.database.database import NEWEST, Connection, Database, Page, Row, storable
 from looptrap.usage.call_log import CallRow
+from looptrap.usage.model import UsageTotals
 from looptrap.usage.rollup import (
     CALLS,
     STEPS,
@@ -95,22 +96,6 @@ class LoggedCall(NamedTuple):
     row: CallRow
 
 
-class CallFigures(NamedTuple):
-    """Sums of logged calls, each row as many times as it weighs; costs are nano-dollars."""
-
-    calls: int = 0
-    refused: int = 0
-    warned: int = 0
-    """Acted on without a refusal."""
-    shadowed: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: int = 0
-    unpriced: int = 0
-
-
-_SUMS = ", ".join(map(total, CallFigures._fields))
-
 ROLLED_UP = RollupSource(
     table="call_log",
     time="time",
@@ -127,6 +112,9 @@ ROLLED_UP = RollupSource(
     },
     total=CALLS,
 )
+"""Its figures are the first of UsageTotals; each row counts as many times as it weighs."""
+
+_SUMS = ", ".join(map(total, ROLLED_UP.figures))
 
 
 def call_rows(calls: Sequence[CallRow]) -> list[Row]:
@@ -202,7 +190,7 @@ class CallQuery:
         )
         return _logged(rows[0]) if rows else None
 
-    def series(self, wanted: CallFilter, step: int) -> list[tuple[int, CallFigures]]:
+    def series(self, wanted: CallFilter, step: int) -> list[tuple[int, UsageTotals]]:
         """Return figures by step of time, in order; steps without a call are left out."""
         of_any_time = replace(wanted, since=None, until=None)
         condition, values = of_any_time.where()
@@ -219,7 +207,7 @@ class CallQuery:
                 " GROUP BY 1 ORDER BY 1",
                 {**values, **report.values, "step": step},
             ).fetchall()
-        return [(start, CallFigures(*figures)) for start, *figures in rows]
+        return [(start, UsageTotals(*figures)) for start, *figures in rows]
 
     def last(self) -> int:
         """Return the number of the latest row."""

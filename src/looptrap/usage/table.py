@@ -5,7 +5,7 @@ Times are exact to the minute; after two days, to the hour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
 from typing import Any, Literal, NamedTuple
 
@@ -129,32 +129,22 @@ def put_usage(connection: Connection, spending: Sequence[Row], sessions: Sequenc
     """Add rows to those stored; the rollups of their times are forgotten before."""
     if connection.is_shared:
         # Names that differ only in what PostgreSQL cannot store are one name there.
-        spending = _merged(spending, len(_KEY), _added_figures)
-        sessions = sorted(_merged(sessions, len(SessionKey._fields), _added_run))
+        spending = _merged(spending, len(_KEY), UsageTotals)
+        sessions = sorted(_merged(sessions, len(SessionKey._fields), SessionUsage))
     connection.insert("spending", SPENDING_COLUMNS, spending, _ADD)
     connection.insert("session", SESSION_COLUMNS, sessions, _ADD_SESSION)
 
 
 def _merged(
-    rows: Sequence[Row], width: int, add: Callable[[Sequence[Any], Sequence[Any]], Iterable[Any]]
+    rows: Sequence[Row], width: int, kind: type[UsageTotals] | type[SessionUsage]
 ) -> list[Row]:
     """Return rows of which no two have the same key: the first `width` values, as stored."""
-    merged: dict[Row, Sequence[Any]] = {}
+    merged: dict[Row, Any] = {}
     for row in rows:
-        key, values = tuple(map(without_nul, row[:width])), row[width:]
-        known = merged.get(key)
-        merged[key] = values if known is None else tuple(add(known, values))
-    return [(*key, *values) for key, values in merged.items()]
-
-
-def _added_figures(one: Sequence[int], other: Sequence[int]) -> Iterator[int]:
-    return (min(a + b, MAX_FIGURE) for a, b in zip(one, other, strict=True))
-
-
-def _added_run(one: Sequence[Any], other: Sequence[Any]) -> Row:
-    run = SessionUsage(*one)
-    run.add(SessionUsage(*other))
-    return storable(*astuple(run))
+        key, usage = tuple(map(without_nul, row[:width])), kind(*row[width:])
+        if (known := merged.setdefault(key, usage)) is not usage:
+            known.add(usage)
+    return [storable(*key, *astuple(usage)) for key, usage in merged.items()]
 
 
 def merge_minutes(connection: Connection, now: float) -> bool:

@@ -10,9 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from secrets import token_hex
-from typing import Unpack
 
-from looptrap.database.database import Connection, Database, Page, Row
+from looptrap.database.database import Connection, Database, Row
 from looptrap.database.place import database_at
 from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.incident.history import incident_table, retention
@@ -23,12 +22,7 @@ from looptrap.incident.history.batch import (
     StorableBatch,
     WriteBatch,
 )
-from looptrap.incident.history.incident_table import (
-    IncidentFilter,
-    IncidentGroup,
-    IncidentGrouping,
-    IncidentOrder,
-)
+from looptrap.incident.history.incident_table import IncidentQuery
 from looptrap.incident.history.outbox import Outbox, OutgoingEvent
 from looptrap.incident.model import Annotation, Annotations, Incident, collect_annotations
 from looptrap.incident.setting import IncidentSettings
@@ -61,7 +55,7 @@ class SpoolSettings:
     timeout: float = 5.0
 
 
-class IncidentHistory:
+class IncidentHistory(IncidentQuery):
     """Stores incidents in a file, or in PostgreSQL, that other processes may have open too.
 
     Everything but `id` waits for the disk: call it from a thread. Without a `path` it is kept in
@@ -87,7 +81,7 @@ class IncidentHistory:
             max_rows = min(call_log.max_rows, MAX_ROWS_IN_MEMORY)
             self._call_log = replace(call_log, max_rows=max_rows)
         self._clock = clock
-        self._database = database_at(path, token_hex(8), timeout=spool.timeout)
+        super().__init__(database_at(path, token_hex(8), timeout=spool.timeout))
         self.is_shared = self._database.is_shared
         """Whether instances on other machines may use it too."""
         self.spool: BatchSpool | None = None
@@ -202,69 +196,6 @@ class IncidentHistory:
     def beat(self) -> int:
         """Say that this process is alive; return how many alerts of dead ones are free to send."""
         return self._presence.beat(self.instance, self._clock()) if self.is_shared else 0
-
-    def incidents(
-        self,
-        *,
-        order: IncidentOrder = "newest",
-        limit: int = 50,
-        cursor: str | None = None,
-        **wanted: Unpack[IncidentFilter],
-    ) -> Page[Incident]:
-        """Return a page of incidents, the latest opened or the highest first.
-
-        Raises ValueError for an invalid cursor.
-        """
-        with self._database.read() as connection:
-            page = incident_table.find_ids(connection, wanted, order, limit, cursor)
-            return Page(incident_table.merged(connection, page.items), page.next_cursor)
-
-    def incident_ids(
-        self, limit: int, order: IncidentOrder = "newest", **wanted: Unpack[IncidentFilter]
-    ) -> list[str]:
-        """Return the ids of incidents, in the order of `incidents`."""
-        with self._database.read() as connection:
-            return incident_table.find_ids(connection, wanted, order, limit).items
-
-    def incidents_of(self, ids: Sequence[str]) -> list[Incident]:
-        """Return incidents in the order of their ids; unknown ids are left out."""
-        with self._database.read() as connection:
-            return incident_table.merged(connection, ids)
-
-    def incident_groups(
-        self,
-        by: IncidentGrouping,
-        *,
-        order: IncidentOrder = "newest",
-        limit: int = 50,
-        cursor: str | None = None,
-        **wanted: Unpack[IncidentFilter],
-    ) -> Page[IncidentGroup]:
-        """Return a page of groups of incidents; raise ValueError for an invalid cursor."""
-        with self._database.read() as connection:
-            return incident_table.find_groups(connection, by, wanted, order, limit, cursor)
-
-    def incident(self, incident_id: str) -> Incident | None:
-        """Return the incident with this id, or the only one whose id begins with it."""
-        with self._database.read() as connection:
-            found = incident_table.merged(connection, [incident_id])
-            if not found and incident_id:
-                rows = connection.execute(
-                    "SELECT DISTINCT id FROM part WHERE id >= ? AND id < ? LIMIT 2",
-                    (incident_id, incident_id + "\U0010ffff"),
-                ).fetchall()
-                found = incident_table.merged(connection, rows[0]) if len(rows) == 1 else []
-        return found[0] if found else None
-
-    def refused_under(self, fingerprint: str) -> list[str]:
-        """Return the ids of open incidents with recent refusals under this fingerprint."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT id FROM part WHERE closed IS NULL AND instr(body, ?) > 0",
-                (fingerprint.encode(errors="replace"),),
-            )
-            found = incident_table.merged(connection, [incident_id for (incident_id,) in rows])
-        return [one.id for one in found if fingerprint in one.fingerprints]
 
     def annotations(self, incidents: Iterable[str]) -> dict[str, Annotations]:
         """Return annotations by incident id; incidents without any are left out."""
