@@ -9,7 +9,7 @@ from tests.incident.history.test_usage import SOME, spent
 from looptrap.cli import main
 from looptrap.incident.history import move as moving
 from looptrap.incident.model import Annotation
-from looptrap.usage.call_log import CallRow
+from looptrap.usage.call_log import CallFilter, CallRow
 
 AWAY = "postgresql://ann:secret@127.0.0.1:1/x"
 
@@ -150,7 +150,6 @@ def same(file, url):
 
 
 def moving_filter():
-    from looptrap.usage.call_table import CallFilter
 
     return CallFilter()
 

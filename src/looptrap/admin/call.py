@@ -29,7 +29,7 @@ from looptrap.incident.history import IncidentHistory
 from looptrap.money.price import nano, usd
 from looptrap.schema import Number, Text
 from looptrap.schema.kind import Choice
-from looptrap.usage.call_table import CallFilter, LoggedCall, VerdictFilter
+from looptrap.usage.call_log import CallFilter, LoggedCall, VerdictFilter
 from looptrap.usage.model import UsageTotals
 
 CALLS_PATH = "/api/v1/calls"

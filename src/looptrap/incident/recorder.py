@@ -245,12 +245,12 @@ class IncidentRecorder:
         ticket: Ticket,
         outcome: Outcome | None,
         request_id: bytes,
-        provider: str = "",
-        first_byte: float | None = None,
-        now: float | None = None,
-        status: int = 0,
-        began: float | None = None,
-        agent: str = "",
+        provider: str,
+        first_byte: float | None,
+        now: float,
+        status: int,
+        began: float,
+        agent: str,
     ) -> None:
         """Record what was decided about a call and, if it was forwarded, its outcome.
 
@@ -258,8 +258,6 @@ class IncidentRecorder:
         the name of the program that sent it, if it was recognised.
         """
         factory = self._sighting_factory
-        if now is None:
-            now = self._clock()
         session = factory.running_session(ticket)
         self._usage.record(ticket, outcome, now, provider, session)
         has_room = len(self._observations) < MAX_OBSERVATIONS_PER_TICK
@@ -273,11 +271,10 @@ class IncidentRecorder:
             self._usage.record_breaches(ticket, now, request_id, self._estimate)
         is_allowed = ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None
         if self._calls is not None:
-            started = now if began is None else began
             # Under the session of its incident.
             named = session if is_allowed else factory.session(ticket.call)
             self._calls.add(
-                ticket, outcome, now, started, status, provider, first_byte, named, agent,
+                ticket, outcome, now, began, status, provider, first_byte, named, agent,
                 request_id,
             )  # fmt: skip
         if is_allowed:

@@ -5,8 +5,6 @@ recorder  UsageRecorder: from settled calls to batches for the writer's thread. 
 breach    budgets that refused calls: Breach, its rows, BreachQuery
 table     their rows, merged by the hour; UsageQuery
 
-call_log    CallLog: settled calls one by one, sampled under load; its settings. Pure
-call_table  their rows; CallQuery
-
-rollup  sums of both by five minutes, hour, day and week
+call_log  CallLog: settled calls one by one, sampled under load; its settings, rows and CallQuery
+rollup    sums of both by five minutes, hour, day and week
 """

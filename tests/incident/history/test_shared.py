@@ -29,8 +29,7 @@ from looptrap.incident.history.history import Presence, SpoolSettings
 from looptrap.incident.model import Annotation
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage.breach import Breach
-from looptrap.usage.call_log import CallLogSettings
-from looptrap.usage.call_table import CallFilter
+from looptrap.usage.call_log import CallFilter, CallLogSettings
 from looptrap.usage.model import SessionKey, SessionUsage, UsageBatch, UsageKey, UsageTotals
 
 pytestmark = pytest.mark.slow

@@ -25,8 +25,7 @@ from looptrap.incident.history.outbox import OutgoingEvent, delivery_rows
 from looptrap.incident.model import Annotation, Incident
 from looptrap.usage import rollup, table
 from looptrap.usage.breach import breach_rows, put_breaches
-from looptrap.usage.call_log import CallRow
-from looptrap.usage.call_table import call_rows, put_calls
+from looptrap.usage.call_log import CallRow, call_rows, put_calls
 from looptrap.usage.model import UsageBatch
 
 ROWS_PER_BURST, BURST_PAUSE_S = 256, 0.002

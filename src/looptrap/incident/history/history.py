@@ -27,8 +27,7 @@ from looptrap.incident.history.outbox import Outbox, OutgoingEvent
 from looptrap.incident.model import Annotation, Annotations, Incident, collect_annotations
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage.breach import BreachQuery
-from looptrap.usage.call_log import CallLogSettings, CallRow
-from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery
+from looptrap.usage.call_log import MAX_ROWS_IN_MEMORY, CallLogSettings, CallQuery, CallRow
 from looptrap.usage.model import UsageBatch
 from looptrap.usage.table import UsageQuery
 
