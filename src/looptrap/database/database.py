@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from math import inf
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -29,6 +30,13 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 Values = Row | dict[str, Any]
 """Values of a statement, by position or by name; a list is the value of `= ANY(?)`."""
+
+
+def each_value(change: Callable[[Any], Any], values: Values) -> Values:
+    """Return the values of a statement, each changed."""
+    if isinstance(values, dict):
+        return {name: change(one) for name, one in values.items()}
+    return tuple(map(change, values))
 
 
 class Page(NamedTuple, Generic[T]):
@@ -90,6 +98,18 @@ class Connection(ABC):
 
     def lock_alone(self, name: str) -> None:  # noqa: B027
         """Lock a name that others lock together, after any of them."""
+
+    def drop_oldest(
+        self, table: str, key: Sequence[str], before: float, max_rows: int, limit: int
+    ) -> int:
+        """Drop up to `limit` rows of before a time, or else of those above `max_rows`."""
+        (number,) = self.execute(f"SELECT count(*) FROM {table}").fetchone()
+        surplus = min(max(number - max_rows, 0), limit)
+        names = ", ".join(key)
+        oldest = f"SELECT {names} FROM {table} WHERE last < ? ORDER BY last LIMIT ?"
+        drop = f"DELETE FROM {table} WHERE ({names}) IN ({oldest})"
+        dropped = self.execute(drop, (before, limit)).rowcount
+        return dropped or self.execute(drop, (inf, surplus)).rowcount
 
 
 class Database(ABC):

@@ -17,6 +17,7 @@ from looptrap.database.database import (
     Result,
     Row,
     Values,
+    each_value,
     postgres_statement,
     without_nul,
 )
@@ -55,7 +56,7 @@ class PostgresConnection(Connection):
         self._announced: set[str] = set()
 
     def execute(self, statement: str, values: Values = ()) -> Result:
-        return self.run(postgres_statement(statement), _storable(values))
+        return self.run(postgres_statement(statement), each_value(without_nul, values))
 
     def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = ""
@@ -189,13 +190,6 @@ def _column(table: str, name: str, values: Sequence[Any]) -> list[Any]:
             return list(values)
 
 
-def _storable(values: Values) -> Values:
-    """Return values without the character that PostgreSQL cannot store."""
-    if isinstance(values, dict):
-        return {name: without_nul(one) for name, one in values.items()}
-    return tuple(map(without_nul, values))
-
-
 class PostgresDatabase(Database):
     """Transactions on connections of a pool; without the server they fail within the time-out."""
 
@@ -314,8 +308,9 @@ class PostgresDatabase(Database):
             [(schema_name,)] = run("SELECT current_schema()")
             PostgresConnection(raw, schema_name, self._pool).wait_lock("migrate")
             version = schema.check(run)  # another instance may have been first
-            for statement in schema.migrations(version):
-                run(statement)
+            for migration in schema.MIGRATIONS[version:]:
+                for statement in migration.statements:
+                    run(statement)
             for name, value in schema.settings_after(self._new_id).items():
                 change = "NOTHING" if name == "history_id" else "UPDATE SET value = excluded.value"
                 run(

@@ -6,7 +6,7 @@ meanwhile. What they still use is dropped later, by a version that raises `oldes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from looptrap.errors import ConfigError
@@ -313,12 +313,6 @@ def _check_rights(run: Executor, tables: list[str]) -> None:
     ):
         [(user,)] = run("SELECT current_user")
         raise ConfigError(f"gives user {user} no right to {right} in table {table}")
-
-
-def migrations(version: int) -> Iterator[str]:
-    """Yield the statements that migrate a checked database to the latest version."""
-    for migration in MIGRATIONS[version:]:
-        yield from migration.statements
 
 
 def settings_after(history_id: str) -> dict[str, str]:

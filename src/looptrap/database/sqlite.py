@@ -13,10 +13,18 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from looptrap.database import sqlite_schema as schema
-from looptrap.database.database import Connection, Database, Result, Row, Values, sqlite_statement
+from looptrap.database.database import (
+    Connection,
+    Database,
+    Result,
+    Row,
+    Values,
+    each_value,
+    sqlite_statement,
+)
 from looptrap.database.sqlite_schema import pragma
 from looptrap.errors import ConfigError, DatabaseError, Problem
 
@@ -97,7 +105,7 @@ class SqliteConnection(Connection):
         self._raw = raw
 
     def execute(self, statement: str, values: Values = ()) -> Result:
-        return self._raw.execute(sqlite_statement(statement), _with_lists(values))
+        return self._raw.execute(sqlite_statement(statement), each_value(_with_json, values))
 
     def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = ""
@@ -132,13 +140,9 @@ class SqliteConnection(Connection):
                 done += size
 
 
-def _with_lists(values: Values) -> Values:
-    """Return the values with lists as JSON."""
-    if isinstance(values, dict):
-        return {
-            name: json.dumps(one) if isinstance(one, list) else one for name, one in values.items()
-        }
-    return tuple(json.dumps(one) if isinstance(one, list) else one for one in values)
+def _with_json(value: Any) -> Any:
+    """Return a list as JSON, another value as it is."""
+    return json.dumps(value) if isinstance(value, list) else value
 
 
 class SqliteDatabase(Database):

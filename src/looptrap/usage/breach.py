@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import Any
 
 import msgspec
@@ -127,12 +126,7 @@ def put_breaches(connection: Connection, rows: Sequence[Row]) -> None:
 
 def drop_breaches(connection: Connection, before: float) -> int:
     """Drop a slice of the breaches that are expired or too many; return how many."""
-    (number,) = connection.execute("SELECT count(*) FROM breach").fetchone()
-    surplus = min(max(number - MAX_ROWS, 0), _SLICE_ROWS)
-    oldest = "SELECT id FROM breach WHERE last < ? ORDER BY last LIMIT ?"
-    drop = f"DELETE FROM breach WHERE id IN ({oldest})"
-    dropped = connection.execute(drop, (before, _SLICE_ROWS)).rowcount
-    return dropped or connection.execute(drop, (inf, surplus)).rowcount
+    return connection.drop_oldest("breach", ["id"], before, MAX_ROWS, _SLICE_ROWS)
 
 
 class BreachQuery:

@@ -20,6 +20,8 @@ STEPS = (604_800, 86_400, 3_600, 300)
 
 HOUR_S = 3_600
 
+PARTS_OF_HOUR = [step for step in STEPS if step < HOUR_S]
+
 SETTLED_S = 180
 """Seconds after its end from which a time is rolled up: mostly nothing is added then."""
 
@@ -260,15 +262,12 @@ def forget(connection: Connection, times: Iterable[float]) -> None:
 
 
 def forget_before(
-    connection: Connection, source: RollupSource, until: int, steps: Sequence[int] = STEPS
+    connection: Connection,
+    source: RollupSource,
+    until: int,
+    steps: Sequence[int] = STEPS,
+    since: int = -NEWEST,
 ) -> None:
-    """Forget the rollups of times of which rows are dropped."""
-    values = (list(steps), list(source.dimensions), until)
-    connection.execute(f"{_FORGET} AND start < ?", values)
-
-
-def forget_parts_of_hour(connection: Connection, source: RollupSource, hour: int) -> None:
-    """Forget the rollups of parts of an hour."""
-    steps = [one for one in STEPS if one < HOUR_S]
-    values = (steps, list(source.dimensions), hour, hour + HOUR_S)
+    """Forget the rollups of times of which rows are dropped or merged."""
+    values = (list(steps), list(source.dimensions), since, until)
     connection.execute(f"{_FORGET} AND start >= ? AND start < ?", values)

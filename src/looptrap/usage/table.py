@@ -31,6 +31,7 @@ from looptrap.usage.model import (
 )
 from looptrap.usage.rollup import (
     HOUR_S,
+    PARTS_OF_HOUR,
     STEPS,
     USAGE,
     ReportRows,
@@ -38,7 +39,6 @@ from looptrap.usage.rollup import (
     Span,
     cover,
     forget_before,
-    forget_parts_of_hour,
     roll_up,
     total,
 )
@@ -87,11 +87,6 @@ _ADD_SESSION = f"""
             ELSE session.used
         END,
         minute = greatest(session.minute, excluded.minute)"""
-
-_DROP_SESSIONS = """
-    DELETE FROM session WHERE (caller, project, session) IN (
-        SELECT caller, project, session FROM session WHERE last < ? ORDER BY last LIMIT ?
-    )"""
 
 _SPENDER = ", ".join(UsageKey._fields)
 # An hour has one row for all instances; the first minute of it begins with it.
@@ -157,7 +152,7 @@ def merge_minutes(connection: Connection, now: float) -> bool:
     span = {"hour": hour, "next": hour + HOUR_S}
     connection.execute(_MERGE + _ADD, span)
     connection.execute(f"DELETE FROM spending WHERE {_MINUTES}", span)
-    forget_parts_of_hour(connection, ROLLED_UP, hour)
+    forget_before(connection, ROLLED_UP, hour + HOUR_S, PARTS_OF_HOUR, since=hour)
     return True
 
 
@@ -186,10 +181,8 @@ def drop_oldest_hour(connection: Connection, before: float) -> int:
 
 def drop_quiet_sessions(connection: Connection, before: float) -> int:
     """Drop sessions quiet since then, and the surplus above MAX_SESSION_ROWS."""
-    (number,) = connection.execute("SELECT count(*) FROM session").fetchone()
-    surplus = min(max(number - MAX_SESSION_ROWS, 0), SESSION_SLICE_ROWS)
-    dropped = connection.execute(_DROP_SESSIONS, (before, SESSION_SLICE_ROWS)).rowcount
-    return dropped or connection.execute(_DROP_SESSIONS, (inf, surplus)).rowcount
+    key = SessionKey._fields
+    return connection.drop_oldest("session", key, before, MAX_SESSION_ROWS, SESSION_SLICE_ROWS)
 
 
 UsageDimension = Literal["caller", "project", "model", "provider"]

@@ -38,7 +38,8 @@ pytestmark = pytest.mark.slow
 def spent(cost, *, caller="ann", minute=0, calls=1):
     batch = UsageBatch()
     start = int(NOON) // 60 * 60 + 60 * minute
-    batch.put(start, UsageKey(caller, "p", "openai", "m"), UsageTotals(calls=calls, cost=cost))
+    spender = UsageKey(caller, "p", "openai", "m")
+    batch.totals_of(start, spender).add(UsageTotals(calls=calls, cost=cost))
     batch.sessions[SessionKey(caller, "p", "s")] = SessionUsage(
         NOON, NOON + minute, calls=calls, cost=cost
     )

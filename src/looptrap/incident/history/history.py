@@ -103,21 +103,18 @@ class IncidentHistory(IncidentQuery):
 
         A shared database that is away for now is no reason not to start: it is opened later.
         """
-        if self.spool is not None:
-            self._open_shared()
-        else:
+        if self.spool is None:
             self._open_file()
+        else:
+            try:
+                self._database.open()
+            except DatabaseError as error:
+                message = "the history cannot be reached, what is recorded waits on disk: %s"
+                log.error(message, error)
+            self.spool.open()
         self.instance = f"{self.id}.{token_hex(4)}"
         with suppress(DatabaseError):
             self.beat()
-
-    def _open_shared(self) -> None:
-        try:
-            self._database.open()
-        except DatabaseError as error:
-            log.error("the history cannot be reached, what is recorded waits on disk: %s", error)
-        if self.spool is not None:
-            self.spool.open()
 
     def _open_file(self) -> None:
         self._database.open()

@@ -22,6 +22,9 @@ from looptrap.usage.table import SESSION_COLUMNS, SPENDING_COLUMNS
 MOVED_AT_A_TIME = 2_000
 """Rows copied in one transaction."""
 
+MOVE_TIMEOUT_S = 60.0
+"""Seconds for each statement."""
+
 
 class MovedTable(NamedTuple):
     """A table, the order in which its rows are copied, and how they are written."""
@@ -89,16 +92,14 @@ class MoveState(msgspec.Struct):
     is_done: bool = False
 
 
-def move_history(
-    source: Path, url: str, report: Callable[[str, TableSums], None], *, timeout: float = 60.0
-) -> None:
+def move_history(source: Path, url: str, report: Callable[[str, TableSums], None]) -> None:
     """Copy everything; report each table once its rows and costs are checked.
 
     Raises ConfigError if that cannot be done, or if what was copied is not what is there.
     """
     if not source.is_file():
         raise _problem(source, "is not a file" if source.exists() else "does not exist")
-    here, there = database_at(str(source), ""), database_at(url, "", timeout=timeout)
+    here, there = database_at(str(source), ""), database_at(url, "", timeout=MOVE_TIMEOUT_S)
     try:
         here.open()
         there.open()
