@@ -98,20 +98,18 @@ def cover(
     )
     made = {(step, start) for step, start in rows}
     spans: list[Span] = []
-    at = since
     for span in _spans(made, since, until, sorted(steps, reverse=True)):
         if spans and spans[-1].step == span.step:
             spans[-1] = spans[-1]._replace(until=span.until)
         else:
             spans.append(span)
-        at = span.until
-    return [*spans, *([Span(0, at, until)] if at < until else [])]
+    return spans
 
 
 def _spans(
     made: set[tuple[int, int]], since: float, until: float, steps: Sequence[int]
 ) -> Iterator[Span]:
-    """Yield a span for each rollup, and those of rows between them."""
+    """Yield a span for each rollup, and those of rows between and behind them."""
     at = since
     for start in sorted({start for _, start in made}):
         if start < at:
@@ -123,6 +121,8 @@ def _spans(
                 at = start + step
                 yield Span(step, start, at)
                 break
+    if at < until:
+        yield Span(0, at, until)
 
 
 class ReportRows:

@@ -11,7 +11,6 @@ import msgspec
 from looptrap.database.database import Connection, Database, Row
 from looptrap.database.place import database_at, shown_place
 from looptrap.errors import ConfigError, DatabaseError, Problem
-from looptrap.incident.history import outbox
 from looptrap.incident.history.audit import WRITTEN_ENTRY_COLUMNS
 from looptrap.incident.history.batch import ANNOTATION_COLUMNS, StorableBatch
 from looptrap.incident.history.incident_table import PART_COLUMNS
@@ -32,47 +31,35 @@ class MovedTable(NamedTuple):
     name: str
     columns: Sequence[str]
     key: Sequence[str]
-    put: Callable[[Connection, Sequence[Row]], None]
+    kind: str = ""
+    """The rows of a batch as which they are written; without it, each that is not there yet."""
     cost: str = ""
     """The column with amounts, where there is one."""
 
-
-def _put_as(field: str) -> Callable[[Connection, Sequence[Row]], None]:
-    """Return the function that writes rows as the writer writes those of a batch."""
-
-    def put(connection: Connection, rows: Sequence[Row]) -> None:
-        batch = StorableBatch()
-        setattr(batch, field, rows)
-        batch.put(connection)
-
-    return put
-
-
-def _put_remarks(connection: Connection, rows: Sequence[Row]) -> None:
-    connection.insert("remark", ANNOTATION_COLUMNS, rows, "ON CONFLICT (id) DO NOTHING")
+    def put(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Write rows."""
+        if self.kind:
+            batch = StorableBatch()
+            setattr(batch, self.kind, rows)
+            batch.put(connection)
+        else:
+            connection.insert(self.name, self.columns, rows, "ON CONFLICT DO NOTHING")
 
 
 _LETTER = (
     "event", "channel", "state", "created", "due", "attempts", "ended", "last_error", "body",
 )  # fmt: skip
 
-
-def _put_letters(connection: Connection, rows: Sequence[Row]) -> None:
-    connection.insert("letter", _LETTER, rows, outbox.SKIP_EXISTING)
-
-
 TABLES = (
-    MovedTable("part", PART_COLUMNS, ("change",), _put_as("parts")),
-    MovedTable("remark", ANNOTATION_COLUMNS, ("id",), _put_remarks),
-    MovedTable("letter", _LETTER, ("number",), _put_letters),
-    MovedTable("audit", WRITTEN_ENTRY_COLUMNS, ("number",), _put_as("audit")),
-    MovedTable(
-        "spending", SPENDING_COLUMNS, SPENDING_COLUMNS[:6], _put_as("spending"), "cost"
-    ),
-    MovedTable("session", SESSION_COLUMNS, SESSION_COLUMNS[:3], _put_as("sessions"), "cost"),
-    MovedTable("breach", Breach.__struct_fields__, ("id",), _put_as("breaches")),
-    MovedTable("call_log", CallRow._fields, ("number",), _put_as("calls"), "cost"),
-)  # fmt: skip
+    MovedTable("part", PART_COLUMNS, ("change",), "parts"),
+    MovedTable("remark", ANNOTATION_COLUMNS, ("id",)),
+    MovedTable("letter", _LETTER, ("number",)),
+    MovedTable("audit", WRITTEN_ENTRY_COLUMNS, ("number",), "audit"),
+    MovedTable("spending", SPENDING_COLUMNS, SPENDING_COLUMNS[:6], "spending", "cost"),
+    MovedTable("session", SESSION_COLUMNS, SESSION_COLUMNS[:3], "sessions", "cost"),
+    MovedTable("breach", Breach.__struct_fields__, ("id",), "breaches"),
+    MovedTable("call_log", CallRow._fields, ("number",), "calls", "cost"),
+)
 
 
 class TableSums(msgspec.Struct):
