@@ -50,7 +50,7 @@ class PostgresConnection(Connection):
     is_shared = True
 
     def __init__(self, raw: psycopg.Connection, schema_name: str, pool: PostgresPool) -> None:
-        self._raw = raw
+        self.raw = raw
         self._schema = schema_name
         self._pool = pool
         self._announced: set[str] = set()
@@ -75,8 +75,8 @@ class PostgresConnection(Connection):
             statement = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) "
             self.run(statement + postgres_statement(on_conflict), by_column)
             return
-        self._pool.renew(self._raw)
-        with self._raw.cursor() as cursor:
+        self._pool.renew(self.raw)
+        with self.raw.cursor() as cursor:
             into = f"COPY {table} ({names}) FROM STDIN"
             with cursor.copy(into) as copy:
                 for row in zip(*by_column, strict=True):
@@ -131,8 +131,8 @@ class PostgresConnection(Connection):
 
     def run(self, statement: str, values: Any = ()) -> psycopg.Cursor[Any]:
         """Run a statement as psycopg knows it."""
-        self._pool.renew(self._raw)
-        return self._raw.execute(statement, values)
+        self._pool.renew(self.raw)
+        return self.raw.execute(statement, values)
 
     def settled(self, table: str) -> int:
         """Return the number up to which every row of a table is committed or given up."""
@@ -245,8 +245,7 @@ class PostgresDatabase(Database):
     @contextmanager
     def write(self) -> Iterator[PostgresConnection]:
         """Yield the connection for one transaction: committed, or rolled back on an error."""
-        with self._connection() as raw, raw.transaction():
-            connection = PostgresConnection(raw, self._schema, self._pool)
+        with self._connection() as connection, connection.raw.transaction():
             [(oldest,)] = connection.run("SELECT value FROM meta WHERE name = 'oldest_writer'")
             if int(oldest) > len(schema.MIGRATIONS):
                 raise ConfigError("was migrated by a later Looptrap, this one may not write it")
@@ -255,19 +254,18 @@ class PostgresDatabase(Database):
     @contextmanager
     def read(self) -> Iterator[PostgresConnection]:
         """Yield the connection for reads of one snapshot."""
-        with self._connection() as raw, raw.transaction():
-            raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield PostgresConnection(raw, self._schema, self._pool)
+        with self._connection() as connection, connection.raw.transaction():
+            connection.raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield connection
 
     def query(self, statement: str, values: Values = ()) -> list[Row]:
-        with self._connection() as raw:
-            connection = PostgresConnection(raw, self._schema, self._pool)
+        with self._connection() as connection:
             return connection.execute(statement, values).fetchall()
 
     def settled(self, table: str) -> int:
         """Return a number up to which no further row will appear in a numbered table."""
-        with self._connection() as raw:
-            found = PostgresConnection(raw, self._schema, self._pool).settled(table)
+        with self._connection() as connection:
+            found = connection.settled(table)
         if self._settled_epoch != self._pool.epoch:
             # After a failover numbers may begin anew.
             self._settled, self._settled_epoch = {}, self._pool.epoch
@@ -280,10 +278,10 @@ class PostgresDatabase(Database):
         return False
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection]:
+    def _connection(self) -> Iterator[PostgresConnection]:
         try:
             with self._pool.connection() as raw:
-                yield raw
+                yield PostgresConnection(raw, self._schema, self._pool)
         except ConfigError as error:
             raise DatabaseError(str(error), is_final=True) from error
         except psycopg.Error as error:
