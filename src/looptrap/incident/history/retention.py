@@ -97,7 +97,7 @@ def _is_spending_oldest(connection: Connection) -> bool:
 
 
 def _drop_old_spools(connection: Connection) -> None:
-    """Forget spools that nobody has written from for long."""
+    """Forget spools from which no process has written for long."""
     connection.execute(
         "DELETE FROM spool WHERE seen < now() - ? * interval '1 second'", (SPOOL_KEEP_S,)
     )
