@@ -32,8 +32,8 @@ RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 PURE = ("errors", "bounded", "schema", "dialect", "detect", "policy")
 PURE_PARTS = (
     "incident/event.py", "incident/indicator", "incident/model.py", "incident/sighting.py",
-    "incident/tracker.py", "usage/model.py", "usage/recorder.py",
-    "usage/savings.py", "retry/breaker.py", "retry/classify.py", "retry/failure.py",
+    "incident/tracker.py", "money/price.py", "usage/model.py", "usage/recorder.py",
+    "retry/breaker.py", "retry/classify.py", "retry/failure.py",
     "retry/policy.py", "retry/schedule.py",
 )  # fmt: skip
 """Pure, in rooms that are not."""

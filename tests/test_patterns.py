@@ -31,7 +31,7 @@ MADE = {
     "looptrap.admin.call": "ids of calls, written out in the module",
     "looptrap.admin.auth": "a pattern of the schema",
     "looptrap.cli.settings_file": "names of settings, escaped, in the user's own files",
-    "looptrap.database.statement": "words of SQL, written out in the module, in our own statements",
+    "looptrap.database.database": "words of SQL, written out in the module, in our own statements",
     "looptrap.incident.setting": "names of events, with `*` as the only wild card",
     "looptrap.gateway.keys": "a pattern of the schema",
     "looptrap.money.price": "names of models, with wild cards",

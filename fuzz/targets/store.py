@@ -44,7 +44,7 @@ def check_entry(data: bytes) -> None:
     sharing = IncidentSharing(_store(), "here", quiet=60.0)
     sharing._receive(data)
     sharing._receive(b"remark:" + data)
-    assert sharing.ignored + len(sharing.take_incidents()) + len(sharing.take_annotations()) == 2
+    assert sharing.ignored + len(sharing.incidents) + len(sharing.annotations) == 2
     circuits = CircuitSharing(_store(), lambda _opening: None)
     _run(circuits._hear(data), circuits)
 

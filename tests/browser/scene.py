@@ -12,8 +12,7 @@ from looptrap.incident.history import IncidentHistory
 from looptrap.incident.model import Incident, IncidentStep
 from looptrap.incident.setting import IncidentSettings
 from looptrap.testing import Reply, Tokens
-from looptrap.usage.call_log import CallRow
-from looptrap.usage.call_table import CallFilter
+from looptrap.usage.call_log import CallFilter, CallRow
 from looptrap.usage.model import SessionKey, SessionUsage, UsageBatch, UsageKey, UsageTotals
 
 MINUTE = 60

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser.agent import READ, Agent, honest
 from tests.browser.test_operator import confirm
 
-from looptrap.usage.call_table import CallFilter
+from looptrap.usage.call_log import CallFilter
 
 
 def logged(gateway, number, **wanted):

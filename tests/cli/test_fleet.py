@@ -14,7 +14,7 @@ from tests.database.postgres_server import postgres_server
 from tests.gateway.serving import chat, until
 
 from looptrap.database.spool import Segment
-from looptrap.incident.history.batch_spool import _decode
+from looptrap.incident.history.batch import _decode
 from looptrap.testing import FakeProvider
 
 pytestmark = pytest.mark.slow

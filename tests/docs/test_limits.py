@@ -14,7 +14,7 @@ from looptrap.engine import counters
 from looptrap.gateway import app, capture, handler, logs, trace_export
 from looptrap.incident import recorder, sharing, strip, tracker
 from looptrap.incident.history import writer
-from looptrap.incident.indicator import session, window
+from looptrap.incident.indicator import indicators, session
 from looptrap.incident.model import MAX_STEPS
 from looptrap.money import price
 from looptrap.retry import Breakers
@@ -66,7 +66,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("rows of spending that wait for the disk", [usage_model.MAX_PENDING_ROWS]),
         ("sessions in the history", [table.MAX_SESSION_ROWS]),
         ("sessions that indicators follow", [session.MAX_SESSIONS]),
-        ("models, callers of indicators", [window.MAX_MODELS, window.MAX_CALLERS]),
+        ("models, callers of indicators", [indicators.MAX_MODELS, indicators.MAX_CALLERS]),
         ("samples of workers that have ended", [metrics.MAX_ENDED_SAMPLES]),
         (
             "characters of a name that are kept: model, session, tool, user",

@@ -21,7 +21,8 @@ def recorder():
 
 def settled(recorder, *standings, outcome=None):
     ticket = Ticket(call(project="research"), standings=standings)
-    recorder.record_call(ticket, outcome or Outcome(200), b"lt-1", "openai")
+    given = (ticket, outcome or Outcome(200), b"lt-1", "openai", None)
+    recorder.record_call(*given, now=1_800_000_000.0, status=200, began=1_800_000_000.0, agent="")
 
 
 def told(recorder):

@@ -6,7 +6,7 @@ import pytest
 from tests.gateway.serving import until
 
 from looptrap.incident.model import AlertEvent, Incident
-from looptrap.incident.sharing import STREAM_KEY, IncidentSharing
+from looptrap.incident.sharing import STREAM_KEY, IncidentSharing, drain
 from looptrap.store.redis import RedisStore
 
 EVENT = AlertEvent(id="evt_1", name="loop.detected", time=0.0)
@@ -40,48 +40,42 @@ async def sharings(stores):
         await one.stop()
 
 
-async def found(look):
-    """Wait until something is found; return it."""
-    gathered = []
-
-    def is_there():
-        gathered.extend(look())
-        return gathered
-
-    await until(is_there)
-    return gathered
+async def found(answers):
+    """Wait until there are answers; return them."""
+    await until(lambda: answers)
+    return drain(answers)
 
 
 async def test_the_first_id_of_an_incident_is_everybodys(sharings):
     one, other = sharings
     one.ask([("k", "inc_a")])
-    assert await found(one.take_ids) == [("k", "inc_a")]
+    assert await found(one.agreed_ids) == [("k", "inc_a")]
     other.ask([("k", "inc_b")])
-    assert await found(other.take_ids) == [("k", "inc_a")]
+    assert await found(other.agreed_ids) == [("k", "inc_a")]
 
 
 async def test_an_event_is_told_by_one(sharings):
     for one in sharings:
         one.claim([EVENT])
-    told = [(await found(one.take_claims))[0][1] for one in sharings]
+    told = [(await found(one.claims))[0][1] for one in sharings]
     assert sorted(told) == [False, True]
 
 
 async def test_who_told_may_tell_again_what_was_lost_with_it(sharings, stores):
     one, _ = sharings
     one.claim([EVENT])
-    assert await found(one.take_claims) == [(EVENT, True)]
+    assert await found(one.claims) == [(EVENT, True)]
     anew = IncidentSharing(stores[0], "a", quiet=300)
     anew.start()
     anew.claim([EVENT])
-    assert await found(anew.take_claims) == [(EVENT, True)]
+    assert await found(anew.claims) == [(EVENT, True)]
     await anew.stop()
 
 
 async def test_what_one_saw_the_others_learn_in_order(sharings):
     one, other = sharings
     one.publish([part(calls=1), part(calls=2)])
-    assert [each.calls for each in await found(other.take_incidents)] in ([1, 2], [1])
+    assert [each.calls for each in await found(other.incidents)] in ([1, 2], [1])
     assert other.is_of_this_history(part("b.1"))
     assert not other.is_of_this_history(part("a.1"))
 
@@ -91,8 +85,8 @@ async def test_everything_in_the_store_has_an_end(sharings, stores):
     one.ask([("k", "inc_a")])
     one.claim([EVENT])
     one.publish([part()])
-    await found(one.take_claims)
-    await found(one.take_incidents)
+    await found(one.claims)
+    await found(one.incidents)
     command = stores[0].configuration.command
     for key in (b"lt:inc:open:k", b"lt:inc:told:evt_1", STREAM_KEY):
         assert await command(b"TTL", key) > 0
@@ -105,7 +99,7 @@ async def test_what_cannot_be_read_is_counted_and_passed_over(sharings, stores):
         await command(b"XADD", STREAM_KEY, b"*", b"value", text)
     await command(b"XADD", STREAM_KEY, b"*", b"value", b"")
     one.publish([part()])
-    assert [each.id for each in await found(one.take_incidents)] == ["inc_1"]
+    assert [each.id for each in await found(one.incidents)] == ["inc_1"]
     assert one.ignored == 4
 
 
@@ -116,5 +110,5 @@ async def test_while_the_store_is_away_each_goes_on_alone(sharings, valkey):
         one.claim([EVENT])
         one.publish([part()])
     for one in sharings:
-        assert await asyncio.wait_for(found(one.take_ids), 10) == [("k", "mine")]
-        assert await asyncio.wait_for(found(one.take_claims), 10) == [(EVENT, True)]
+        assert await asyncio.wait_for(found(one.agreed_ids), 10) == [("k", "mine")]
+        assert await asyncio.wait_for(found(one.claims), 10) == [(EVENT, True)]

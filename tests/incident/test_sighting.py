@@ -162,5 +162,6 @@ class TestObservation:
 def test_of_very_many_calls_indicators_see_a_sample():
     recorder = IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
     for _ in range(3 * MAX_OBSERVATIONS_PER_TICK):
-        recorder.record_call(Ticket(call()), Outcome(200, Usage(10, 5)), b"lt-1", "openai", 0.25)
+        given = (Ticket(call()), Outcome(200, Usage(10, 5)), b"lt-1", "openai", 0.25)
+        recorder.record_call(*given, now=100.0, status=200, began=99.0, agent="")
     assert (len(recorder._observations), recorder.dropped) == (MAX_OBSERVATIONS_PER_TICK, 0)

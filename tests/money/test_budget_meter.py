@@ -8,10 +8,12 @@ from tests.money.calling import CENT, T, budgeted, call, spend
 
 from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
+from looptrap.money.budget_meter import Account, RecentAccounts
 from looptrap.money.price import nano
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.budget import Budget
 from looptrap.policy.policy import Selector
+from looptrap.store.model import Charge
 
 DOLLAR = Budget(name="b", limit_usd=1.0)
 BLOCK = {"stages": Ladder({Action.BLOCK: 100})}
@@ -333,3 +335,30 @@ def test_no_order_of_calls_spends_more_than_the_limit(calls, settled):
     assert spent <= nano(1)
     left = (nano(1) - spent) // (nano(0.01) // CENT)
     assert left == 0 or action(guard, call(left)) is not Action.BLOCK, "a reservation has leaked"
+
+
+def account(name, limit=100):
+    question = Charge(name.encode(), 0, limit, 0)
+    return Account("b", "usd", (("caller", name),), limit, limit, question)
+
+
+def test_of_recent_accounts_the_one_that_was_not_charged_for_longest_goes_first():
+    recent_accounts = RecentAccounts(2)
+    for name in ("a", "b", "a", "c"):
+        recent_accounts[name.encode()] = account(name)
+    assert [*recent_accounts] == [b"a", b"c"]
+
+
+@pytest.mark.parametrize(
+    ("used", "wanted", "is_exceeded"),
+    [
+        pytest.param(99, 1, False, id="there is something left"),
+        pytest.param(100, 1, True, id="nothing is left"),
+        pytest.param(90, 20, True, id="less than was asked for"),
+        pytest.param(90, 10, False, id="just as much"),
+    ],
+)
+def test_an_account_is_exceeded_when_a_call_like_the_latest_is_refused(used, wanted, is_exceeded):
+    one = account("a")
+    one.requested = wanted
+    assert one.is_exceeded(used) is is_exceeded

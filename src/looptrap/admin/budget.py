@@ -32,13 +32,13 @@ from looptrap.gateway.app import App
 from looptrap.money.budget_meter import Account, end_of, limits_of
 from looptrap.money.meter import Unit
 from looptrap.money.meters import SESSION_LIMIT
+from looptrap.money.price import usd
 from looptrap.policy.budget import BUDGET, BUDGET_LIMITS, Budget
 from looptrap.policy.kind import NAME
 from looptrap.policy.policy import Mode
 from looptrap.schema import Text
 from looptrap.store.model import UNLIMITED, Balance
 from looptrap.usage.breach import Breach
-from looptrap.usage.savings import usd
 
 BUDGETS_PATH = "/api/v1/budgets"
 

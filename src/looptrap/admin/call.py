@@ -25,10 +25,10 @@ from looptrap.admin.api import (
 from looptrap.admin.operation import Api, get
 from looptrap.admin.usage import DAY_S, STEP_KIND, step_problems, time_steps
 from looptrap.incident.history import IncidentHistory
-from looptrap.money.price import nano
+from looptrap.money.price import nano, usd
 from looptrap.schema import Choice, Number, Text
-from looptrap.usage.call_table import CallFigures, CallFilter, LoggedCall, VerdictFilter
-from looptrap.usage.savings import usd
+from looptrap.usage.call_log import CallFilter, LoggedCall, VerdictFilter
+from looptrap.usage.model import UsageTotals
 
 CALLS_PATH = "/api/v1/calls"
 
@@ -171,7 +171,7 @@ class CallApi(Api):
             "since": iso_time(since),
             "until": iso_time(until),
             "step": step,
-            "series": [_step(begin, found.get(begin, CallFigures())) for begin in begins],
+            "series": [_step(begin, found.get(begin, UsageTotals())) for begin in begins],
         }
 
     @get(
@@ -224,7 +224,5 @@ def _find(history: IncidentHistory, number: int) -> CallDetail | None:
     return {**_call(logged), "incidents": incidents}
 
 
-def _step(begin: int, figures: CallFigures) -> CallStep:
-    is_unpriced = figures.unpriced and not figures.cost
-    cost = None if is_unpriced else usd(figures.cost)
-    return view_of(CallStep, figures, time=iso_time(begin), cost_usd=cost)
+def _step(begin: int, figures: UsageTotals) -> CallStep:
+    return view_of(CallStep, figures, time=iso_time(begin))

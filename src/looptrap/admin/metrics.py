@@ -23,9 +23,9 @@ from looptrap.engine.counters import Histogram, RequestKind
 from looptrap.gateway.app import App
 from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import IncidentRecorder
+from looptrap.money.price import usd
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
-from looptrap.usage.savings import usd
 from looptrap.wire.pool import Pool
 from looptrap.wire.server import Server
 

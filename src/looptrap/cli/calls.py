@@ -24,8 +24,8 @@ from looptrap.cli.output import (
     parse_since,
     print_lines,
 )
+from looptrap.money.price import format_usd
 from looptrap.policy.action import Action
-from looptrap.usage.savings import format_usd
 
 CallView = dict[str, Any]
 

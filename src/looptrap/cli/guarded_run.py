@@ -27,8 +27,8 @@ from looptrap.cli.run_process import (
 )
 from looptrap.config import load
 from looptrap.database.place import shown_place
+from looptrap.money.price import format_usd
 from looptrap.schema.wording import escaped
-from looptrap.usage.savings import format_usd
 
 RUNS_HISTORY = "~/.local/state/looptrap/runs.db"
 """Where the incidents and costs of a user's runs are kept: not among the files of a project."""

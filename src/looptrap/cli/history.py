@@ -35,7 +35,7 @@ def move(file: Path, url: str | None, config: str | None) -> None:
     from looptrap.config import load
     from looptrap.database.place import is_postgres, shown_place
     from looptrap.incident.history.move import TableSums, move_history
-    from looptrap.usage.savings import format_usd, usd
+    from looptrap.money.price import format_usd, usd
 
     target = load(config, env=os.environ, flags={"history": url}).history
     if not is_postgres(target):

@@ -30,9 +30,10 @@ from looptrap.cli.output import (
     print_lines,
     print_table,
 )
+from looptrap.incident.model import describe_savings
+from looptrap.money.price import format_usd
 from looptrap.policy.action import Action
 from looptrap.schema.wording import escaped
-from looptrap.usage.savings import describe_savings, format_usd
 
 IncidentView = dict[str, Any]
 

@@ -10,7 +10,7 @@ import click
 
 from looptrap.cli.gateway_client import GatewayClient, gateway_options
 from looptrap.cli.output import DASH, json_option, parse_since, print_table
-from looptrap.usage.savings import format_usd
+from looptrap.money.price import format_usd
 
 HEADINGS = ("#CALLS", "#REFUSED", "#TOKENS", "#COST", "#SAVED")
 SESSION_HEADINGS = (

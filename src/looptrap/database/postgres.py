@@ -11,11 +11,18 @@ from typing import Any
 from zlib import crc32
 
 from looptrap.database import postgres_schema as schema
-from looptrap.database.database import Database, Result, Row, Values
-from looptrap.database.encoding import without_nul
+from looptrap.database.database import (
+    Connection,
+    Database,
+    Result,
+    Row,
+    Values,
+    each_value,
+    postgres_statement,
+    without_nul,
+)
 from looptrap.database.place import MISSING_PACKAGE, has_driver, shown_place
 from looptrap.database.postgres_schema import NUMBERED, TABLES
-from looptrap.database.statement import postgres_statement
 from looptrap.errors import ConfigError, DatabaseError, Problem
 
 if has_driver():
@@ -37,25 +44,23 @@ ARRAY_TYPES = {"TEXT": "text[]", "BIGINT": "bigint[]", "DOUBLE": "double precisi
                "BYTEA": "bytea[]", "BOOLEAN": "boolean[]"}  # fmt: skip
 
 
-class PostgresConnection:
+class PostgresConnection(Connection):
     """A transaction; others read and write meanwhile."""
 
     is_shared = True
 
     def __init__(self, raw: psycopg.Connection, schema_name: str, pool: PostgresPool) -> None:
-        self._raw = raw
+        self.raw = raw
         self._schema = schema_name
         self._pool = pool
         self._announced: set[str] = set()
 
     def execute(self, statement: str, values: Values = ()) -> Result:
-        """Run a statement with `?` or `:name` for its values."""
-        return self.run(postgres_statement(statement), _storable(values))
+        return self.run(postgres_statement(statement), each_value(without_nul, values))
 
     def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = ""
     ) -> None:
-        """Insert rows, in their order."""
         if not rows:
             return
         if table in NUMBERED:
@@ -70,8 +75,8 @@ class PostgresConnection:
             statement = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) "
             self.run(statement + postgres_statement(on_conflict), by_column)
             return
-        self._pool.renew(self._raw)
-        with self._raw.cursor() as cursor:
+        self._pool.renew(self.raw)
+        with self.raw.cursor() as cursor:
             into = f"COPY {table} ({names}) FROM STDIN"
             with cursor.copy(into) as copy:
                 for row in zip(*by_column, strict=True):
@@ -80,7 +85,6 @@ class PostgresConnection:
     def replace(
         self, table: str, columns: Sequence[str], key: Sequence[str], rows: Sequence[Row]
     ) -> None:
-        """Insert rows, each instead of the one with the same key; a number is given anew."""
         changes = [f'"{name}" = excluded."{name}"' for name in columns if name not in key]
         if table in NUMBERED:
             changes.append(f"{NUMBERED[table]} = DEFAULT")
@@ -88,11 +92,9 @@ class PostgresConnection:
         self.insert(table, columns, rows, action)
 
     def lock(self, names: Sequence[str]) -> None:
-        """Wait until no other transaction has locked any of these names."""
         self._lock("names", names, "pg_advisory_xact_lock")
 
     def try_lock(self, name: str) -> bool:
-        """Lock a name unless another transaction has; return whether that was possible."""
         [(is_ours,)] = self.run("SELECT pg_try_advisory_xact_lock(%s)", (self._key(name),))
         return bool(is_ours)
 
@@ -101,11 +103,9 @@ class PostgresConnection:
         self.run("SELECT pg_advisory_xact_lock(%s)", (self._key(name),))
 
     def lock_shared(self, names: Sequence[str]) -> None:
-        """Lock names together with others, after any transaction that has one of them alone."""
         self._lock("shared", names, "pg_advisory_xact_lock_shared")
 
     def lock_alone(self, name: str) -> None:
-        """Lock a name that others lock together, after any of them."""
         self._lock("shared", [name], "pg_advisory_xact_lock")
 
     def _lock(self, kind: str, names: Sequence[str], function: str) -> None:
@@ -131,8 +131,8 @@ class PostgresConnection:
 
     def run(self, statement: str, values: Any = ()) -> psycopg.Cursor[Any]:
         """Run a statement as psycopg knows it."""
-        self._pool.renew(self._raw)
-        return self._raw.execute(statement, values)
+        self._pool.renew(self.raw)
+        return self.raw.execute(statement, values)
 
     def settled(self, table: str) -> int:
         """Return the number up to which every row of a table is committed or given up."""
@@ -190,13 +190,6 @@ def _column(table: str, name: str, values: Sequence[Any]) -> list[Any]:
             return list(values)
 
 
-def _storable(values: Values) -> Values:
-    """Return values without the character that PostgreSQL cannot store."""
-    if isinstance(values, dict):
-        return {name: without_nul(one) for name, one in values.items()}
-    return tuple(map(without_nul, values))
-
-
 class PostgresDatabase(Database):
     """Transactions on connections of a pool; without the server they fail within the time-out."""
 
@@ -211,8 +204,7 @@ class PostgresDatabase(Database):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`timeout` is for connecting and for each statement, in seconds."""
-        self.id = history_id
-        self._new_id = history_id
+        self.id = self._new_id = history_id
         self._place = shown_place(url)
         if not has_driver():
             raise ConfigError([Problem("history", f"{self._place}: {MISSING_PACKAGE}")])
@@ -225,10 +217,6 @@ class PostgresDatabase(Database):
         self._settled_epoch = 0
 
     def open(self) -> None:
-        """Create or migrate the tables; raise ConfigError if it cannot be used.
-
-        A database that is only away for now raises DatabaseError.
-        """
         self._pool.open()
         try:
             with self._connection():
@@ -239,7 +227,6 @@ class PostgresDatabase(Database):
             raise
 
     def close(self) -> None:
-        """Close it; later reads and writes fail."""
         self._pool.close()
 
     def check(self) -> int:
@@ -258,8 +245,7 @@ class PostgresDatabase(Database):
     @contextmanager
     def write(self) -> Iterator[PostgresConnection]:
         """Yield the connection for one transaction: committed, or rolled back on an error."""
-        with self._connection() as raw, raw.transaction():
-            connection = PostgresConnection(raw, self._schema, self._pool)
+        with self._connection() as connection, connection.raw.transaction():
             [(oldest,)] = connection.run("SELECT value FROM meta WHERE name = 'oldest_writer'")
             if int(oldest) > len(schema.MIGRATIONS):
                 raise ConfigError("was migrated by a later Looptrap, this one may not write it")
@@ -268,20 +254,18 @@ class PostgresDatabase(Database):
     @contextmanager
     def read(self) -> Iterator[PostgresConnection]:
         """Yield the connection for reads of one snapshot."""
-        with self._connection() as raw, raw.transaction():
-            raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield PostgresConnection(raw, self._schema, self._pool)
+        with self._connection() as connection, connection.raw.transaction():
+            connection.raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield connection
 
     def query(self, statement: str, values: Values = ()) -> list[Row]:
-        """Return the rows of one statement that reads."""
-        with self._connection() as raw:
-            connection = PostgresConnection(raw, self._schema, self._pool)
+        with self._connection() as connection:
             return connection.execute(statement, values).fetchall()
 
     def settled(self, table: str) -> int:
         """Return a number up to which no further row will appear in a numbered table."""
-        with self._connection() as raw:
-            found = PostgresConnection(raw, self._schema, self._pool).settled(table)
+        with self._connection() as connection:
+            found = connection.settled(table)
         if self._settled_epoch != self._pool.epoch:
             # After a failover numbers may begin anew.
             self._settled, self._settled_epoch = {}, self._pool.epoch
@@ -294,10 +278,10 @@ class PostgresDatabase(Database):
         return False
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection]:
+    def _connection(self) -> Iterator[PostgresConnection]:
         try:
             with self._pool.connection() as raw:
-                yield raw
+                yield PostgresConnection(raw, self._schema, self._pool)
         except ConfigError as error:
             raise DatabaseError(str(error), is_final=True) from error
         except psycopg.Error as error:
@@ -322,8 +306,9 @@ class PostgresDatabase(Database):
             [(schema_name,)] = run("SELECT current_schema()")
             PostgresConnection(raw, schema_name, self._pool).wait_lock("migrate")
             version = schema.check(run)  # another instance may have been first
-            for statement in schema.migrations(version):
-                run(statement)
+            for migration in schema.MIGRATIONS[version:]:
+                for statement in migration.statements:
+                    run(statement)
             for name, value in schema.settings_after(self._new_id).items():
                 change = "NOTHING" if name == "history_id" else "UPDATE SET value = excluded.value"
                 run(

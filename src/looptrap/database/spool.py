@@ -109,7 +109,7 @@ class Spool:
             found: list[tuple[int, bytes]] = []
             total = 0
             for segment in self._segments:
-                for number, record in segment.records(segment.start):
+                for number, record, _ in segment.records(segment.start):
                     total += len(record)
                     if found and (len(found) >= max_records or total > max_bytes):
                         return found
@@ -210,16 +210,10 @@ class Segment:
             raise
         self.end += len(content)
 
-    def records(self, offset: int) -> Iterator[tuple[int, bytes]]:
-        """Yield numbers and records from an offset on; what is damaged is left out."""
-        self.damaged = 0
-        for number, record, _ in self._read(offset):
-            yield number, record
-
     def skip(self, number: int) -> int:
         """Move the start behind the records up to a number; return how many these were."""
         skipped = 0
-        for one, _, end in self._read(self.start):
+        for one, _, end in self.records(self.start):
             if one > number:
                 return skipped
             self.start = end
@@ -241,8 +235,9 @@ class Segment:
         self.close()
         self._path.unlink(missing_ok=True)
 
-    def _read(self, offset: int) -> Iterator[tuple[int, bytes, int]]:
-        """Yield numbers, records and where each ends."""
+    def records(self, offset: int) -> Iterator[tuple[int, bytes, int]]:
+        """Yield numbers, records and where each ends, from an offset on, but for damaged ones."""
+        self.damaged = 0
         while offset < self.end:
             header = os.pread(self._file, HEADER.size, offset)
             length, checksum, number = HEADER.unpack(header.ljust(HEADER.size, b"\0"))

@@ -13,12 +13,19 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from looptrap.database import sqlite_schema as schema
-from looptrap.database.database import Connection, Database, Result, Row, Values
+from looptrap.database.database import (
+    Connection,
+    Database,
+    Result,
+    Row,
+    Values,
+    each_value,
+    sqlite_statement,
+)
 from looptrap.database.sqlite_schema import pragma
-from looptrap.database.statement import sqlite_statement
 from looptrap.errors import ConfigError, DatabaseError, Problem
 
 FileIdentity = tuple[int, int]
@@ -91,22 +98,18 @@ MIN_SPARE_PAGES, SPARE_DIVISOR = 64, 20
 """… but for these, or a twentieth of the file: they are soon filled again."""
 
 
-class SqliteConnection:
+class SqliteConnection(Connection):
     """A transaction; while one writes, no other does."""
-
-    is_shared = False
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self._raw = raw
 
     def execute(self, statement: str, values: Values = ()) -> Result:
-        """Run a statement with `?` or `:name` for its values."""
-        return self._raw.execute(sqlite_statement(statement), _with_lists(values))
+        return self._raw.execute(sqlite_statement(statement), each_value(_with_json, values))
 
     def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = ""
     ) -> None:
-        """Insert rows, in their order."""
         self._insert("INSERT", table, columns, rows, on_conflict)
 
     def replace(
@@ -116,24 +119,9 @@ class SqliteConnection:
         key: Sequence[str],  # noqa: ARG002 - it knows the unique indexes
         rows: Sequence[Row],
     ) -> None:
-        """Insert rows, each instead of the one with the same key; a number is given anew."""
         self._insert("INSERT OR REPLACE", table, columns, rows, "")
 
-    def lock(self, names: Sequence[str]) -> None:
-        """Do nothing: there is no other transaction that writes."""
-
-    def try_lock(self, name: str) -> bool:  # noqa: ARG002
-        """Return True: there is no other transaction that writes."""
-        return True
-
-    def lock_shared(self, names: Sequence[str]) -> None:
-        """Do nothing: there is no other transaction that writes."""
-
-    def lock_alone(self, name: str) -> None:
-        """Do nothing: there is no other transaction that writes."""
-
     def size(self) -> int:
-        """Return how many bytes are in use."""
         used = pragma(self._raw, "page_count") - pragma(self._raw, "freelist_count")
         return used * pragma(self._raw, "page_size")
 
@@ -152,13 +140,9 @@ class SqliteConnection:
                 done += size
 
 
-def _with_lists(values: Values) -> Values:
-    """Return the values with lists as JSON."""
-    if isinstance(values, dict):
-        return {
-            name: json.dumps(one) if isinstance(one, list) else one for name, one in values.items()
-        }
-    return tuple(json.dumps(one) if isinstance(one, list) else one for one in values)
+def _with_json(value: Any) -> Any:
+    """Return a list as JSON, another value as it is."""
+    return json.dumps(value) if isinstance(value, list) else value
 
 
 class SqliteDatabase(Database):
@@ -178,7 +162,6 @@ class SqliteDatabase(Database):
         self._wal: FileIdentity | None = None
 
     def open(self) -> None:
-        """Create or migrate the file; raise ConfigError if it cannot be used."""
         try:
             with self._write_lock:
                 if self._writer is None:
@@ -189,7 +172,6 @@ class SqliteDatabase(Database):
             raise ConfigError([problem]) from None
 
     def close(self) -> None:
-        """Close the file; later reads and writes fail."""
         with self._write_lock, self._read_lock:
             for connection in (self._reader, self._writer):
                 if connection is not None:

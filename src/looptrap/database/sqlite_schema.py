@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from sqlite3 import Connection
 
@@ -11,219 +11,170 @@ from looptrap.errors import ConfigError
 APPLICATION_ID = 0x4C545250
 """Identifies the file as Looptrap's."""
 
+_TEXT, _INTEGER, _REAL = "TEXT NOT NULL", "INTEGER NOT NULL", "REAL NOT NULL"
+_NUMBER = "INTEGER PRIMARY KEY AUTOINCREMENT"
+
+
+def _all(names: str, kind: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), kind)
+
+
+def _create(table: str, columns: Mapping[str, str], key: str = "") -> str:
+    """Return the statement that creates a table; one without a numbered column has a key."""
+    parts = [f"{name} {kind}" for name, kind in columns.items()]
+    if key:
+        parts.append(f"PRIMARY KEY ({key})")
+    storage = "" if _NUMBER in columns.values() else " WITHOUT ROWID"
+    return f"CREATE TABLE {table} ({', '.join(parts)}){storage}"
+
+
 _INCIDENTS = (
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    _create("meta", {"name": "TEXT PRIMARY KEY", "value": _TEXT}),
     # A part that changes gets a new, highest number: later changes have higher numbers.
-    """CREATE TABLE part (
-        change INTEGER PRIMARY KEY AUTOINCREMENT,
-        id TEXT NOT NULL,
-        instance TEXT NOT NULL,
-        opened REAL NOT NULL,
-        last REAL NOT NULL,
-        closed REAL,
-        caller TEXT NOT NULL,
-        project TEXT NOT NULL,
-        session TEXT NOT NULL,
-        rule TEXT NOT NULL,
-        body BLOB NOT NULL
-    )""",
+    _create("part", {
+        "change": _NUMBER,
+        **_all("id instance", _TEXT),
+        **_all("opened last", _REAL),
+        "closed": "REAL",
+        **_all("caller project session rule", _TEXT),
+        "body": "BLOB NOT NULL",
+    }),
     "CREATE UNIQUE INDEX part_id ON part (id, instance)",
     "CREATE INDEX part_opened ON part (opened, id)",
     "CREATE INDEX part_open ON part (opened, id) WHERE closed IS NULL",
     "CREATE INDEX part_closed ON part (last) WHERE closed IS NOT NULL",
-    """CREATE TABLE letter (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        event TEXT NOT NULL,
-        channel TEXT NOT NULL,
-        state TEXT NOT NULL DEFAULT 'pending',
-        created REAL NOT NULL,
-        due REAL NOT NULL,
-        attempts INTEGER NOT NULL DEFAULT 0,
-        owner TEXT NOT NULL DEFAULT '',
-        lease_until REAL NOT NULL DEFAULT 0,
-        ended REAL,
-        last_error TEXT NOT NULL DEFAULT '',
-        body BLOB NOT NULL
-    )""",
+    _create("letter", {
+        "number": _NUMBER,
+        **_all("event channel", _TEXT),
+        "state": f"{_TEXT} DEFAULT 'pending'",
+        **_all("created due", _REAL),
+        "attempts": f"{_INTEGER} DEFAULT 0",
+        "owner": f"{_TEXT} DEFAULT ''",
+        "lease_until": f"{_REAL} DEFAULT 0",
+        "ended": "REAL",
+        "last_error": f"{_TEXT} DEFAULT ''",
+        "body": "BLOB NOT NULL",
+    }),
     "CREATE UNIQUE INDEX letter_event ON letter (event, channel)",
     "CREATE INDEX letter_due ON letter (due, channel) WHERE state = 'pending'",
     "CREATE INDEX letter_state ON letter (state)",
     "CREATE INDEX letter_ended ON letter (ended) WHERE ended IS NOT NULL",
-)
-
-_FIGURES = (
-    "calls", "refused", "warned", "shadowed", "input_tokens", "output_tokens", "cost", "unpriced",
-    "estimated", "saved",
 )  # fmt: skip
+
+_FIGURES = "calls refused warned shadowed input_tokens output_tokens cost unpriced estimated saved"
 
 _USAGE = (
     # One row a minute, later one an hour, from `start` on. Amounts are nano-dollars.
-    f"""CREATE TABLE spending (
-        start INTEGER NOT NULL,
-        instance TEXT NOT NULL,
-        caller TEXT NOT NULL,
-        project TEXT NOT NULL,
-        provider TEXT NOT NULL,
-        model TEXT NOT NULL,
-        {", ".join(f"{name} INTEGER NOT NULL" for name in _FIGURES)},
-        PRIMARY KEY (start, instance, caller, project, provider, model)
-    ) WITHOUT ROWID""",
+    _create(
+        "spending",
+        {
+            "start": _INTEGER,
+            **_all("instance caller project provider model", _TEXT),
+            **_all(_FIGURES, _INTEGER),
+        },
+        key="start, instance, caller, project, provider, model",
+    ),
     # Rows that are not merged into hours yet.
     "CREATE INDEX spending_minute ON spending (start) WHERE start % 3600 <> 0",
-    """CREATE TABLE session (
-        caller TEXT NOT NULL,
-        project TEXT NOT NULL,
-        session TEXT NOT NULL,
-        first REAL NOT NULL,
-        last REAL NOT NULL,
-        calls INTEGER NOT NULL,
-        refused INTEGER NOT NULL,
-        tokens INTEGER NOT NULL,
-        cost INTEGER NOT NULL,
-        unpriced INTEGER NOT NULL,
-        minute INTEGER NOT NULL,
-        used INTEGER NOT NULL,
-        model TEXT NOT NULL,
-        PRIMARY KEY (caller, project, session)
-    ) WITHOUT ROWID""",
+    _create(
+        "session",
+        {
+            **_all("caller project session", _TEXT),
+            **_all("first last", _REAL),
+            **_all("calls refused tokens cost unpriced minute used", _INTEGER),
+            "model": _TEXT,
+        },
+        key="caller, project, session",
+    ),
     "CREATE INDEX session_last ON session (last)",
 )
 
 _ANNOTATIONS = (
     "ALTER TABLE part ADD COLUMN model TEXT NOT NULL DEFAULT ''",
-    """CREATE TABLE remark (
-        id TEXT PRIMARY KEY,
-        incident TEXT NOT NULL,
-        time REAL NOT NULL,
-        by TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        text TEXT NOT NULL
-    ) WITHOUT ROWID""",
+    _create("remark", {
+        "id": "TEXT PRIMARY KEY",
+        "incident": _TEXT,
+        "time": _REAL,
+        **_all("by kind text", _TEXT),
+    }),
     "CREATE INDEX remark_incident ON remark (incident, kind, time)",
-    """CREATE TABLE audit (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        time REAL NOT NULL,
-        by TEXT NOT NULL,
-        source TEXT NOT NULL,
-        what TEXT NOT NULL,
-        target TEXT NOT NULL,
-        before BLOB,
-        after BLOB
-    )""",
-)
+    _create("audit", {
+        "number": _NUMBER,
+        "time": _REAL,
+        **_all("by source what target", _TEXT),
+        **_all("before after", "BLOB"),
+    }),
+)  # fmt: skip
 
 _LISTS = (
     # One row for each incident, with the sums of its parts: lists need not decode those.
-    """CREATE TABLE incident (
-        id TEXT PRIMARY KEY,
-        caller TEXT NOT NULL,
-        project TEXT NOT NULL,
-        session TEXT NOT NULL,
-        rule TEXT NOT NULL,
-        model TEXT NOT NULL,
-        rules TEXT NOT NULL,
-        opened REAL NOT NULL,
-        last REAL NOT NULL,
-        closed REAL,
-        hits INTEGER NOT NULL,
-        calls INTEGER NOT NULL,
-        refused INTEGER NOT NULL,
-        cost INTEGER,
-        saved INTEGER
-    ) WITHOUT ROWID""",
+    _create("incident", {
+        "id": "TEXT PRIMARY KEY",
+        **_all("caller project session rule model rules", _TEXT),
+        **_all("opened last", _REAL),
+        "closed": "REAL",
+        **_all("hits calls refused", _INTEGER),
+        **_all("cost saved", "INTEGER"),
+    }),
     "CREATE INDEX incident_opened ON incident (opened, id)",
     "CREATE INDEX incident_open ON incident (opened, id) WHERE closed IS NULL",
     "CREATE INDEX incident_last ON incident (last)",
     # One row for each account of a budget that refused calls in a period; nano-dollars, or tokens.
-    """CREATE TABLE breach (
-        id TEXT PRIMARY KEY,
-        budget TEXT NOT NULL,
-        fingerprint TEXT NOT NULL,
-        "by" TEXT NOT NULL,
-        unit TEXT NOT NULL,
-        mode TEXT NOT NULL,
-        project TEXT NOT NULL,
-        ends INTEGER NOT NULL,
-        opened REAL NOT NULL,
-        last REAL NOT NULL,
-        used INTEGER NOT NULL,
-        "limit" INTEGER NOT NULL,
-        request_id TEXT NOT NULL,
-        refused INTEGER NOT NULL,
-        estimate INTEGER NOT NULL,
-        estimated INTEGER NOT NULL
-    ) WITHOUT ROWID""",
+    _create("breach", {
+        "id": "TEXT PRIMARY KEY",
+        **_all('budget fingerprint "by" unit mode project', _TEXT),
+        "ends": _INTEGER,
+        **_all("opened last", _REAL),
+        **_all('used "limit"', _INTEGER),
+        "request_id": _TEXT,
+        **_all("refused estimate estimated", _INTEGER),
+    }),
     "CREATE INDEX breach_last ON breach (last, id)",
     "DROP INDEX part_opened",
     "DROP INDEX part_closed",
-)
+)  # fmt: skip
 
 _LOOPED = ("ALTER TABLE spending ADD COLUMN looped INTEGER NOT NULL DEFAULT 0",)
 
 _CALLS = (
     # One row for a call, or for `weight` calls where they are sampled. Costs are nano-dollars.
-    """CREATE TABLE call_log (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        time REAL NOT NULL,
-        weight INTEGER NOT NULL,
-        caller TEXT NOT NULL,
-        project TEXT NOT NULL,
-        session TEXT NOT NULL,
-        agent TEXT NOT NULL,
-        model TEXT NOT NULL,
-        provider TEXT NOT NULL,
-        dialect TEXT NOT NULL,
-        status INTEGER NOT NULL,
-        verdict TEXT NOT NULL,
-        shadow TEXT NOT NULL,
-        reason TEXT NOT NULL,
-        policy TEXT NOT NULL,
-        rule TEXT NOT NULL,
-        input_tokens INTEGER NOT NULL,
-        output_tokens INTEGER NOT NULL,
-        cached_tokens INTEGER NOT NULL,
-        is_estimated INTEGER NOT NULL,
-        cost INTEGER,
-        latency REAL NOT NULL,
-        first_byte REAL,
-        is_stream INTEGER NOT NULL,
-        is_cut_off INTEGER NOT NULL,
-        request_id TEXT NOT NULL
-    )""",
+    _create("call_log", {
+        "number": _NUMBER,
+        "time": _REAL,
+        "weight": _INTEGER,
+        **_all("caller project session agent model provider dialect", _TEXT),
+        "status": _INTEGER,
+        **_all("verdict shadow reason policy rule", _TEXT),
+        **_all("input_tokens output_tokens cached_tokens is_estimated", _INTEGER),
+        "cost": "INTEGER",
+        "latency": _REAL,
+        "first_byte": "REAL",
+        **_all("is_stream is_cut_off", _INTEGER),
+        "request_id": _TEXT,
+    }),
     "CREATE INDEX call_log_time ON call_log (time)",
     "CREATE INDEX call_log_caller ON call_log (caller, time)",
     "CREATE INDEX call_log_session ON call_log (session, time) WHERE session <> ''",
     "CREATE INDEX call_log_acted ON call_log (time) WHERE verdict <> 'allow'",
-)
+)  # fmt: skip
+
+_SUM_COLUMNS = {
+    "step": _INTEGER,
+    **_all("dimension name", _TEXT),
+    **_all(f"start first last {_FIGURES} looped", _INTEGER),
+}
+_SUM_KEY = "step, dimension, start, name"
 
 _SUMS = (
     # Of each length of time that is over, and of each caller, project, provider and model in it.
-    f"""CREATE TABLE usage_sum (
-        step INTEGER NOT NULL,
-        dimension TEXT NOT NULL,
-        name TEXT NOT NULL,
-        start INTEGER NOT NULL,
-        first INTEGER NOT NULL,
-        last INTEGER NOT NULL,
-        {", ".join(f"{name} INTEGER NOT NULL" for name in (*_FIGURES, "looped"))},
-        PRIMARY KEY (step, dimension, start, name)
-    ) WITHOUT ROWID""",
+    _create("usage_sum", _SUM_COLUMNS, key=_SUM_KEY),
     "CREATE INDEX usage_sum_name ON usage_sum (dimension, name, step, start)",
 )
 
 _ROLLUPS = (
     # Of usage and of logged calls, also by week.
     "DROP TABLE usage_sum",
-    f"""CREATE TABLE rollup (
-        step INTEGER NOT NULL,
-        dimension TEXT NOT NULL,
-        name TEXT NOT NULL,
-        start INTEGER NOT NULL,
-        first INTEGER NOT NULL,
-        last INTEGER NOT NULL,
-        {", ".join(f"{name} INTEGER NOT NULL" for name in (*_FIGURES, "looped"))},
-        PRIMARY KEY (step, dimension, start, name)
-    ) WITHOUT ROWID""",
+    _create("rollup", _SUM_COLUMNS, key=_SUM_KEY),
     "CREATE INDEX rollup_name ON rollup (dimension, name, step, start)",
 )
 

@@ -20,7 +20,7 @@ import msgspec
 from looptrap.dialect.model import MAX_NAME_CHARS, Outcome
 from looptrap.engine import Transaction
 from looptrap.incident.model import Sighting
-from looptrap.usage.savings import usd
+from looptrap.money.price import usd
 
 T = TypeVar("T")
 

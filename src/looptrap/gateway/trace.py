@@ -13,10 +13,10 @@ from looptrap.config.gateway import TraceSettings
 from looptrap.dialect.model import Call, DialectName, Outcome
 from looptrap.engine import Ticket, Transaction
 from looptrap.errors import ConfigError, Problem
+from looptrap.money.price import usd
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Mode
 from looptrap.policy.verdict import Verdict
-from looptrap.usage.savings import usd
 
 if TYPE_CHECKING:
     from looptrap.gateway.trace_export import TraceExporter

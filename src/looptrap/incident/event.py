@@ -14,9 +14,9 @@ import msgspec
 from looptrap.bounded import LruMap
 from looptrap.incident.model import AlertEvent, Annotation, EventName, Incident, merge_parts
 from looptrap.money.meter import BudgetStatus
+from looptrap.money.price import format_usd, usd
 from looptrap.schema.wording import listed
 from looptrap.usage.breach import breach_id
-from looptrap.usage.savings import format_usd, usd
 
 OUTAGE_BUCKET_S = 300.0
 """Outages that instances notice within the same bucket of seconds are one event."""

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.strip import Break, StripCell
+from looptrap.money.price import format_usd, usd
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Mode
-from looptrap.usage.savings import rounded_mean, usd
 
 MIN_RATE_SPAN_S = 60.0
 """Shorter spans are counted as this many seconds in a rate."""
@@ -154,6 +154,28 @@ class Sighting(IncidentDescription, gc=False, kw_only=True):
     """What the input of a refused call would have cost, in nano-dollars."""
     size: int = 0
     """Bytes of the request: the usage of a refused call is estimated from it."""
+
+
+def rounded_mean(total: int, number: int) -> int:
+    """Return the rounded mean; 0 for no values."""
+    return round(total / number) if number else 0
+
+
+def describe_savings(
+    refused: int, saved_usd: float | None, projected_usd_an_hour: float | None
+) -> str:
+    """Describe what refusals saved, and the projection apart from it; empty without refusals."""
+    if not refused:
+        return ""
+    calls = f"{refused:,} call{'s' if refused > 1 else ''} refused"
+    if saved_usd is None:
+        return f"{calls}, unpriced"
+    each = format_usd(saved_usd / refused)
+    about = "" if each.startswith("less") else "about "
+    saved = f"{format_usd(saved_usd)} saved: {calls} at {about}{each} each"
+    if projected_usd_an_hour is None:
+        return saved
+    return f"{saved}; it was burning {format_usd(projected_usd_an_hour)} an hour (projection)"
 
 
 class IncidentStep(msgspec.Struct, frozen=True, gc=False):
@@ -335,7 +357,7 @@ MAX_NOTES = 200
 """Notes on one incident."""
 
 
-class Annotation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Annotation(msgspec.Struct, frozen=True, gc=False):
     """One annotation of an incident by a person; adding it twice changes nothing."""
 
     id: str

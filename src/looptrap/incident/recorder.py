@@ -245,12 +245,12 @@ class IncidentRecorder:
         ticket: Ticket,
         outcome: Outcome | None,
         request_id: bytes,
-        provider: str = "",
-        first_byte: float | None = None,
-        now: float | None = None,
-        status: int = 0,
-        began: float | None = None,
-        agent: str = "",
+        provider: str,
+        first_byte: float | None,
+        now: float,
+        status: int,
+        began: float,
+        agent: str,
     ) -> None:
         """Record what was decided about a call and, if it was forwarded, its outcome.
 
@@ -258,8 +258,6 @@ class IncidentRecorder:
         the name of the program that sent it, if it was recognised.
         """
         factory = self._sighting_factory
-        if now is None:
-            now = self._clock()
         session = factory.running_session(ticket)
         self._usage.record(ticket, outcome, now, provider, session)
         has_room = len(self._observations) < MAX_OBSERVATIONS_PER_TICK
@@ -273,11 +271,10 @@ class IncidentRecorder:
             self._usage.record_breaches(ticket, now, request_id, self._estimate)
         is_allowed = ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None
         if self._calls is not None:
-            started = now if began is None else began
             # Under the session of its incident.
             named = session if is_allowed else factory.session(ticket.call)
             self._calls.add(
-                ticket, outcome, now, started, status, provider, first_byte, named, agent,
+                ticket, outcome, now, began, status, provider, first_byte, named, agent,
                 request_id,
             )  # fmt: skip
         if is_allowed:
@@ -400,7 +397,7 @@ class IncidentRecorder:
         for correlations, strip in self._strips.build(histories):
             self.tracker.set_strip(correlations, strip)
         if self.sharing is not None:
-            for key, incident_id in self.sharing.take_ids():
+            for key, incident_id in drain(self.sharing.agreed_ids):
                 self._undecided_keys.discard(key)
                 events += self.tracker.adopt_id(key, incident_id)
             opened = self.tracker.unshared_ids().items()
@@ -417,11 +414,11 @@ class IncidentRecorder:
         """Merge what other instances shared; return what this history does not have yet."""
         if self.sharing is None:
             return [], []
-        shared = self.sharing.take_incidents()
+        shared = drain(self.sharing.incidents)
         for part in shared:
             self.tracker.merge_remote(part)
         others = [part for part in shared if not self.sharing.is_of_this_history(part)]
-        return others, self.sharing.take_annotations()
+        return others, drain(self.sharing.annotations)
 
     def _claim(self, events: list[AlertEvent]) -> list[AlertEvent]:
         """Return the events that this instance may send; ask the store about new ones."""
@@ -430,7 +427,7 @@ class IncidentRecorder:
         # When the queue is full: better twice under one id than never.
         ours = list(self.sharing.claim(events))
         self._unclaimed.update(event.incident for event in events[: len(events) - len(ours)])
-        claims = self.sharing.take_claims()
+        claims = drain(self.sharing.claims)
         self._unclaimed.subtract(event.incident for event, _ in claims)
         self._unclaimed = +self._unclaimed  # without those that have none left
         return ours + [event for event, is_ours in claims if is_ours]

@@ -52,7 +52,8 @@ _decode_annotation = msgspec.json.Decoder(Annotation).decode
 class IncidentSharing:
     """Claims ids and alerts of this instance, and reads what the others publish.
 
-    Questions and answers are queued, so that the recorder's thread never waits for the store.
+    Questions and answers are queued, so that the recorder's thread never waits for the store; it
+    drains the queues of answers.
     """
 
     def __init__(self, store: RedisStore, history_id: str, *, quiet: float) -> None:
@@ -67,10 +68,14 @@ class IncidentSharing:
         self._to_agree: deque[tuple[str, str]] = deque()
         self._to_claim: deque[AlertEvent] = deque()
         self._to_publish: deque[Incident | Annotation] = deque(maxlen=MAX_QUEUED)
-        self._agreed: deque[tuple[str, str]] = deque()
-        self._claims: deque[tuple[AlertEvent, bool]] = deque()
-        self._incidents: deque[Incident] = deque(maxlen=MAX_QUEUED)
-        self._annotations: deque[Annotation] = deque(maxlen=MAX_QUEUED)
+        self.agreed_ids: deque[tuple[str, str]] = deque()
+        """Keys agreed on, with their shared ids."""
+        self.claims: deque[tuple[AlertEvent, bool]] = deque()
+        """Events decided, and whether this instance sends them."""
+        self.incidents: deque[Incident] = deque(maxlen=MAX_QUEUED)
+        """Parts that other instances published …"""
+        self.annotations: deque[Annotation] = deque(maxlen=MAX_QUEUED)
+        """… and their annotations."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wakeup = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -98,22 +103,6 @@ class IncidentSharing:
         """Publish incidents and annotations to the other instances."""
         self._to_publish.extend(changes)
         self._wake()
-
-    def take_ids(self) -> list[tuple[str, str]]:
-        """Return the keys agreed on since the last call, with their shared ids."""
-        return drain(self._agreed)
-
-    def take_claims(self) -> list[tuple[AlertEvent, bool]]:
-        """Return the events decided since the last call, and whether this instance sends them."""
-        return drain(self._claims)
-
-    def take_incidents(self) -> list[Incident]:
-        """Return the parts that other instances published since the last call."""
-        return drain(self._incidents)
-
-    def take_annotations(self) -> list[Annotation]:
-        """Return the annotations that other instances published since the last call."""
-        return drain(self._annotations)
 
     # On the event loop
 
@@ -154,11 +143,11 @@ class IncidentSharing:
     async def _agree_on_id(self, opened: tuple[str, str]) -> None:
         key, chosen = opened
         agreed = await self._agree(OPEN_KEY_PREFIX + key.encode(), chosen, self._open_for)
-        self._agreed.append((key, agreed))
+        self.agreed_ids.append((key, agreed))
 
     async def _agree_on_sender(self, event: AlertEvent) -> None:
         key, ours = CLAIM_KEY_PREFIX + event.id.encode(), self._history_id
-        self._claims.append((event, await self._agree(key, ours, _claim_seconds(event)) == ours))
+        self.claims.append((event, await self._agree(key, ours, _claim_seconds(event)) == ours))
 
     async def _agree(self, key: bytes, ours: str, seconds: int) -> str:
         """Return the value that all instances use; without the store, ours."""
@@ -185,9 +174,9 @@ class IncidentSharing:
     def _receive(self, text: bytes) -> None:
         try:
             if text.startswith(ANNOTATION_PREFIX):
-                self._annotations.append(_decode_annotation(text.removeprefix(ANNOTATION_PREFIX)))
+                self.annotations.append(_decode_annotation(text.removeprefix(ANNOTATION_PREFIX)))
             else:
-                self._incidents.append(_decode(text))
+                self.incidents.append(_decode(text))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self.ignored += 1
 

@@ -33,9 +33,9 @@ from looptrap.incident.model import (
     Strip,
     add_step,
     merge_parts,
+    rounded_mean,
 )
 from looptrap.policy.rule import ANSWERS, SCOPES
-from looptrap.usage.savings import rounded_mean
 
 CorrelationKey: TypeAlias = tuple[str, str, str, str, str]
 """Caller, project, mode, kind and value: an incident never mixes callers."""

@@ -1,6 +1,6 @@
 """Money: what calls cost, and what they may cost.
 
-price         Prices: what a model costs; Price: what a call's tokens cost, in nano-dollars
+price         Prices: what a model costs; Price: what a call's tokens cost; amounts in words
 listed        the prices that providers list
 estimate      UsageEstimate: what a call will use at most
 meter         Meter: charges calls and interprets the balance; AccountKey: which account

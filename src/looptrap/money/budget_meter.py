@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
+from looptrap.bounded import LruMap
 from looptrap.detect.fingerprint import fingerprint_text
 from looptrap.detect.signals.signal import Evidence
 from looptrap.dialect.model import Call, Outcome
@@ -48,19 +48,11 @@ class Account(msgspec.Struct):
         return used + self.requested > self.question.limit
 
 
-class RecentAccounts(OrderedDict[bytes, Account]):
+class RecentAccounts(LruMap[bytes, Account]):
     """Accounts by key, the latest charged last."""
 
-    def __init__(self, limit: int = MAX_ACCOUNTS) -> None:
-        super().__init__()
-        self._limit = limit
-
-    def remember(self, account: Account) -> None:
-        """Remember an account."""
-        self[account.question.key] = account
-        self.move_to_end(account.question.key)
-        if len(self) > self._limit:
-            self.popitem(last=False)
+    def __init__(self, max_keys: int = MAX_ACCOUNTS) -> None:
+        super().__init__(max_keys)
 
 
 class BudgetMeter(Meter):
@@ -138,7 +130,7 @@ class BudgetMeter(Meter):
             by = self._account_key.describe(values)
             question = self._charge_of(charge.key, 0, limit)
             known = Account(self.name, self._unit, by, limit, self._limit, question)
-        self._recent_accounts.remember(known)
+        self._recent_accounts[charge.key] = known
 
     def _follow_limit(self) -> None:
         """Give the accounts charged under another limit of this budget the present one."""

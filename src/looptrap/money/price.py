@@ -242,6 +242,11 @@ def nano(usd: float) -> int:
     return round(usd * NANO)
 
 
+def usd(amount: float) -> float:
+    """Return an amount of nano-dollars in dollars."""
+    return amount / NANO
+
+
 MIN_SHOWN = NANO // 10_000
 """Smaller amounts are shown as less than this."""
 
@@ -252,6 +257,11 @@ def dollars_in_words(amount: int) -> str:
     if not amount or usd >= 0.1:
         return f"${usd:,.2f}"
     return f"${usd:.2g}" if amount >= MIN_SHOWN else f"less than ${MIN_SHOWN / NANO:g}"
+
+
+def format_usd(amount: float | None) -> str:
+    """Return dollars in words; an unknown price is never shown as 0."""
+    return "unpriced" if amount is None else dollars_in_words(nano(amount))
 
 
 def dollars_in_header(amount: int) -> bytes:

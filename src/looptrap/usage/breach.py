@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import Any
 
 import msgspec
 from msgspec.structs import astuple
 
-from looptrap.database.database import Connection, Database, Page, Row
-from looptrap.database.encoding import without_surrogates
+from looptrap.database.database import MAX_FIGURE, Connection, Database, Page, Row, storable
 from looptrap.money.meter import BudgetStatus
 
 MAX_ROWS = 10_000
 """Clients name sessions, and each may have an account: beyond it, the oldest are dropped."""
-
-MAX_FIGURE = 1 << 53
 
 _SLICE_ROWS = 500
 
@@ -114,7 +110,7 @@ _ADD = (
 
 def breach_rows(breaches: Mapping[str, Breach]) -> list[Row]:
     """Return the rows to add to those stored, in an order that all writers keep."""
-    return sorted(tuple(map(without_surrogates, astuple(one))) for one in breaches.values())
+    return sorted(storable(*astuple(one)) for one in breaches.values())
 
 
 def put_breaches(connection: Connection, rows: Sequence[Row]) -> None:
@@ -130,12 +126,7 @@ def put_breaches(connection: Connection, rows: Sequence[Row]) -> None:
 
 def drop_breaches(connection: Connection, before: float) -> int:
     """Drop a slice of the breaches that are expired or too many; return how many."""
-    (number,) = connection.execute("SELECT count(*) FROM breach").fetchone()
-    surplus = min(max(number - MAX_ROWS, 0), _SLICE_ROWS)
-    oldest = "SELECT id FROM breach WHERE last < ? ORDER BY last LIMIT ?"
-    drop = f"DELETE FROM breach WHERE id IN ({oldest})"
-    dropped = connection.execute(drop, (before, _SLICE_ROWS)).rowcount
-    return dropped or connection.execute(drop, (inf, surplus)).rowcount
+    return connection.drop_oldest("breach", ["id"], before, MAX_ROWS, _SLICE_ROWS)
 
 
 class BreachQuery:

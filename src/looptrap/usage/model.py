@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from looptrap.money.price import usd
 from looptrap.usage.breach import Breach
-from looptrap.usage.savings import usd
 
 MINUTE_S = 60
 
@@ -152,12 +152,6 @@ class UsageBatch:
         if key not in self.spending and len(self.spending) >= MAX_PENDING_ROWS:
             key = minute, OTHER_USAGE_KEY
         return self.spending.setdefault(key, UsageTotals())
-
-    def put(self, minute: int, spender: UsageKey, totals: UsageTotals) -> None:
-        """Put a row; if there is one already, or no room, add to that of the key or the rest."""
-        has_room = len(self.spending) < MAX_PENDING_ROWS
-        if not has_room or self.spending.setdefault((minute, spender), totals) is not totals:
-            self.totals_of(minute, spender).add(totals)
 
     def add_breach(self, breach: Breach) -> None:
         """Add a breach; beyond MAX_PENDING_BREACHES those of further accounts are left out."""

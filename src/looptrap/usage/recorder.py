@@ -37,7 +37,7 @@ class UsageAccumulator:
     def __init__(self) -> None:
         self._minute_start = self._minute_end = 0
         """Of the open minute."""
-        # Looked up by a plain tuple, which equals the UsageKey.
+        # Looked up by a plain tuple, which equals the UsageKey. They are in the batch, too.
         self._open: dict[tuple[str, str, str, str], UsageTotals] = {}
         self._keys: set[tuple[str, str, str, str]] = set()
         """Keys of this minute, also of batches taken already."""
@@ -45,7 +45,7 @@ class UsageAccumulator:
         self._batch = UsageBatch()
 
     def __bool__(self) -> bool:
-        return bool(self._open or self._sessions or self._batch)
+        return bool(self._sessions or self._batch)
 
     def add(
         self,
@@ -91,7 +91,7 @@ class UsageAccumulator:
 
     def take(self) -> UsageBatch:
         """Return everything since the last call; not thread-safe with `add`."""
-        self._close()
+        self._open = {}
         batch, self._batch = self._batch, UsageBatch()
         batch.sessions, self._sessions = cast(dict[SessionKey, SessionUsage], self._sessions), {}
         return batch
@@ -99,9 +99,9 @@ class UsageAccumulator:
     def _add_key(self, key: tuple[str, str, str, str]) -> UsageTotals:
         if key not in self._keys:
             if len(self._keys) >= MAX_KEYS_PER_MINUTE:
-                return self._open.setdefault(OTHER_USAGE_KEY, UsageTotals())
+                return self._batch.totals_of(self._minute_start, OTHER_USAGE_KEY)
             self._keys.add(key)
-        spent = self._open[UsageKey(*key)] = UsageTotals()
+        spent = self._open[key] = self._batch.totals_of(self._minute_start, UsageKey(*key))
         return spent
 
     def _run(self, key: tuple[str, str, str], now: float, model: str) -> SessionUsage:
@@ -118,16 +118,10 @@ class UsageAccumulator:
         return run
 
     def _start_minute(self, now: float) -> None:
-        self._close()
+        self._open = {}
         self._keys.clear()
         self._minute_start = int(now) // MINUTE_S * MINUTE_S
         self._minute_end = self._minute_start + MINUTE_S
-
-    def _close(self) -> None:
-        """Move the open minute into the batch."""
-        for spender, spent in cast(dict[UsageKey, UsageTotals], self._open).items():
-            self._batch.put(self._minute_start, spender, spent)
-        self._open = {}
 
 
 class UsageRecorder:

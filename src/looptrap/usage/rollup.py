@@ -20,6 +20,8 @@ STEPS = (604_800, 86_400, 3_600, 300)
 
 HOUR_S = 3_600
 
+PARTS_OF_HOUR = [step for step in STEPS if step < HOUR_S]
+
 SETTLED_S = 180
 """Seconds after its end from which a time is rolled up: mostly nothing is added then."""
 
@@ -96,20 +98,18 @@ def cover(
     )
     made = {(step, start) for step, start in rows}
     spans: list[Span] = []
-    at = since
     for span in _spans(made, since, until, sorted(steps, reverse=True)):
         if spans and spans[-1].step == span.step:
             spans[-1] = spans[-1]._replace(until=span.until)
         else:
             spans.append(span)
-        at = span.until
-    return [*spans, *([Span(0, at, until)] if at < until else [])]
+    return spans
 
 
 def _spans(
     made: set[tuple[int, int]], since: float, until: float, steps: Sequence[int]
 ) -> Iterator[Span]:
-    """Yield a span for each rollup, and those of rows between them."""
+    """Yield a span for each rollup, and those of rows between and behind them."""
     at = since
     for start in sorted({start for _, start in made}):
         if start < at:
@@ -121,6 +121,8 @@ def _spans(
                 at = start + step
                 yield Span(step, start, at)
                 break
+    if at < until:
+        yield Span(0, at, until)
 
 
 class ReportRows:
@@ -260,15 +262,12 @@ def forget(connection: Connection, times: Iterable[float]) -> None:
 
 
 def forget_before(
-    connection: Connection, source: RollupSource, until: int, steps: Sequence[int] = STEPS
+    connection: Connection,
+    source: RollupSource,
+    until: int,
+    steps: Sequence[int] = STEPS,
+    since: int = -NEWEST,
 ) -> None:
-    """Forget the rollups of times of which rows are dropped."""
-    values = (list(steps), list(source.dimensions), until)
-    connection.execute(f"{_FORGET} AND start < ?", values)
-
-
-def forget_parts_of_hour(connection: Connection, source: RollupSource, hour: int) -> None:
-    """Forget the rollups of parts of an hour."""
-    steps = [one for one in STEPS if one < HOUR_S]
-    values = (steps, list(source.dimensions), hour, hour + HOUR_S)
+    """Forget the rollups of times of which rows are dropped or merged."""
+    values = (list(steps), list(source.dimensions), since, until)
     connection.execute(f"{_FORGET} AND start >= ? AND start < ?", values)

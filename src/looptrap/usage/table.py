@@ -5,14 +5,21 @@ Times are exact to the minute; after two days, to the hour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import astuple
 
-from looptrap.database.database import NEWEST, Connection, Database, Row
-from looptrap.database.encoding import without_nul, without_surrogates
+from looptrap.database.database import (
+    MAX_FIGURE,
+    NEWEST,
+    Connection,
+    Database,
+    Row,
+    storable,
+    without_nul,
+)
 from looptrap.usage.model import (
     MINUTE_S,
     OTHER_NAME,
@@ -24,6 +31,7 @@ from looptrap.usage.model import (
 )
 from looptrap.usage.rollup import (
     HOUR_S,
+    PARTS_OF_HOUR,
     STEPS,
     USAGE,
     ReportRows,
@@ -31,7 +39,6 @@ from looptrap.usage.rollup import (
     Span,
     cover,
     forget_before,
-    forget_parts_of_hour,
     roll_up,
     total,
 )
@@ -45,9 +52,6 @@ SESSION_ROWS_KEEP_S = 7 * DAY_S
 """Seconds without a call after which a session is dropped."""
 
 MAX_SESSION_ROWS = 100_000
-
-MAX_FIGURE = 1 << 53
-"""The largest figure of a row, whatever providers report: exact in JSON numbers too."""
 
 SESSION_SLICE_ROWS = 5_000
 """Sessions dropped at a time."""
@@ -83,11 +87,6 @@ _ADD_SESSION = f"""
             ELSE session.used
         END,
         minute = greatest(session.minute, excluded.minute)"""
-
-_DROP_SESSIONS = """
-    DELETE FROM session WHERE (caller, project, session) IN (
-        SELECT caller, project, session FROM session WHERE last < ? ORDER BY last LIMIT ?
-    )"""
 
 _SPENDER = ", ".join(UsageKey._fields)
 # An hour has one row for all instances; the first minute of it begins with it.
@@ -125,32 +124,22 @@ def put_usage(connection: Connection, spending: Sequence[Row], sessions: Sequenc
     """Add rows to those stored; the rollups of their times are forgotten before."""
     if connection.is_shared:
         # Names that differ only in what PostgreSQL cannot store are one name there.
-        spending = _merged(spending, len(_KEY), _added_figures)
-        sessions = sorted(_merged(sessions, len(SessionKey._fields), _added_run))
+        spending = _merged(spending, len(_KEY), UsageTotals)
+        sessions = sorted(_merged(sessions, len(SessionKey._fields), SessionUsage))
     connection.insert("spending", SPENDING_COLUMNS, spending, _ADD)
     connection.insert("session", SESSION_COLUMNS, sessions, _ADD_SESSION)
 
 
 def _merged(
-    rows: Sequence[Row], width: int, add: Callable[[Sequence[Any], Sequence[Any]], Iterable[Any]]
+    rows: Sequence[Row], width: int, kind: type[UsageTotals] | type[SessionUsage]
 ) -> list[Row]:
     """Return rows of which no two have the same key: the first `width` values, as stored."""
-    merged: dict[Row, Sequence[Any]] = {}
+    merged: dict[Row, Any] = {}
     for row in rows:
-        key, values = tuple(map(without_nul, row[:width])), row[width:]
-        known = merged.get(key)
-        merged[key] = values if known is None else tuple(add(known, values))
-    return [(*key, *values) for key, values in merged.items()]
-
-
-def _added_figures(one: Sequence[int], other: Sequence[int]) -> Iterator[int]:
-    return (min(a + b, MAX_FIGURE) for a, b in zip(one, other, strict=True))
-
-
-def _added_run(one: Sequence[Any], other: Sequence[Any]) -> Row:
-    run = SessionUsage(*one)
-    run.add(SessionUsage(*other))
-    return storable(*astuple(run))
+        key, usage = tuple(map(without_nul, row[:width])), kind(*row[width:])
+        if (known := merged.setdefault(key, usage)) is not usage:
+            known.add(usage)
+    return [storable(*key, *astuple(usage)) for key, usage in merged.items()]
 
 
 def merge_minutes(connection: Connection, now: float) -> bool:
@@ -163,7 +152,7 @@ def merge_minutes(connection: Connection, now: float) -> bool:
     span = {"hour": hour, "next": hour + HOUR_S}
     connection.execute(_MERGE + _ADD, span)
     connection.execute(f"DELETE FROM spending WHERE {_MINUTES}", span)
-    forget_parts_of_hour(connection, ROLLED_UP, hour)
+    forget_before(connection, ROLLED_UP, hour + HOUR_S, PARTS_OF_HOUR, since=hour)
     return True
 
 
@@ -192,18 +181,8 @@ def drop_oldest_hour(connection: Connection, before: float) -> int:
 
 def drop_quiet_sessions(connection: Connection, before: float) -> int:
     """Drop sessions quiet since then, and the surplus above MAX_SESSION_ROWS."""
-    (number,) = connection.execute("SELECT count(*) FROM session").fetchone()
-    surplus = min(max(number - MAX_SESSION_ROWS, 0), SESSION_SLICE_ROWS)
-    dropped = connection.execute(_DROP_SESSIONS, (before, SESSION_SLICE_ROWS)).rowcount
-    return dropped or connection.execute(_DROP_SESSIONS, (inf, surplus)).rowcount
-
-
-def storable(*values: Any) -> Row:
-    """Return a row that can be stored: no lone surrogates, figures up to MAX_FIGURE."""
-    return tuple(
-        max(min(one, MAX_FIGURE), -MAX_FIGURE) if isinstance(one, int) else without_surrogates(one)
-        for one in values
-    )
+    key = SessionKey._fields
+    return connection.drop_oldest("session", key, before, MAX_SESSION_ROWS, SESSION_SLICE_ROWS)
 
 
 UsageDimension = Literal["caller", "project", "model", "provider"]

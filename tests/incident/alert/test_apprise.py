@@ -8,8 +8,7 @@ import pytest
 from tests.incident.alert.delivering import event, until
 from tests.incident.alert.receiving import Receiver, status
 
-from looptrap.incident.alert.apprise import AppriseNotifier
-from looptrap.incident.alert.channel import make_channels
+from looptrap.incident.alert.channel import AppriseNotifier, make_channels
 from looptrap.incident.alert.webhook import DeliveryError
 from looptrap.incident.setting import ChannelSettings
 

@@ -7,9 +7,8 @@ from tests.incident.history.keeping import NOON, incident
 from tests.incident.history.test_retention import DAY, sweep_all
 
 from looptrap.database import sqlite_schema as schema
-from looptrap.usage import call_table
-from looptrap.usage.call_log import CallLogSettings, CallRow
-from looptrap.usage.call_table import CallFilter
+from looptrap.usage import call_log
+from looptrap.usage.call_log import CallFilter, CallLogSettings, CallRow
 
 
 def logged(offset=0.0, **fields):
@@ -131,7 +130,7 @@ def test_calls_go_when_they_are_old_whatever_else_is_kept(keep, clock):
 
 
 def test_of_more_rows_than_the_limit_the_oldest_go(keep, monkeypatch):
-    monkeypatch.setattr(call_table, "SLICE_ROWS", 300)
+    monkeypatch.setattr(call_log, "SLICE_ROWS", 300)
     history = keep(call_log=CallLogSettings(max_rows=1_000))
     history.put(calls=[logged(n / 1_000) for n in range(2_500)])
     sweep_all(history)

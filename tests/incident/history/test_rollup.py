@@ -10,9 +10,8 @@ from tests.incident.history.test_usage import DAY, FIRST, HOUR, spent, sweep
 from tests.store.serving import until
 
 from looptrap.incident.history.batch import StorableBatch
-from looptrap.usage import call_table, rollup, table
-from looptrap.usage.call_log import CallLogSettings
-from looptrap.usage.call_table import CallFilter
+from looptrap.usage import call_log, rollup, table
+from looptrap.usage.call_log import CallFilter, CallLogSettings
 from looptrap.usage.rollup import STEPS, Span
 
 NAMES = ("caller", "project", "provider", "model")
@@ -84,7 +83,7 @@ def charts(history, chance):
 
 def from_rows(monkeypatch):
     """Let reports read rows only."""
-    for module in (table, call_table):
+    for module in (table, call_log):
         monkeypatch.setattr(
             module, "cover", lambda _, __, since, until, *___: [Span(0, since, until)]
         )
@@ -200,7 +199,7 @@ def test_a_chart_of_what_is_over_reads_few_rows(history, clock):
     clock.now = NOON + 1.5 * DAY
     sweep(history)
     with history._database.read() as connection:
-        spans = call_table.cover(connection, call_table.ROLLED_UP, NOON, NOON + DAY)
+        spans = call_log.cover(connection, call_log.ROLLED_UP, NOON, NOON + DAY)
     assert 0 not in {one.step for one in spans}
     assert sum((one.until - one.since) // one.step for one in spans) < 60
 

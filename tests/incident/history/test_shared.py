@@ -24,15 +24,12 @@ from looptrap.incident.history import (
     IncidentHistory,
     OutgoingEvent,
     WriteBatch,
-    presence,
 )
-from looptrap.incident.history.history import SpoolSettings
-from looptrap.incident.history.presence import Presence
+from looptrap.incident.history.history import Presence, SpoolSettings
 from looptrap.incident.model import Annotation
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage.breach import Breach
-from looptrap.usage.call_log import CallLogSettings
-from looptrap.usage.call_table import CallFilter
+from looptrap.usage.call_log import CallFilter, CallLogSettings
 from looptrap.usage.model import SessionKey, SessionUsage, UsageBatch, UsageKey, UsageTotals
 
 pytestmark = pytest.mark.slow
@@ -41,7 +38,8 @@ pytestmark = pytest.mark.slow
 def spent(cost, *, caller="ann", minute=0, calls=1):
     batch = UsageBatch()
     start = int(NOON) // 60 * 60 + 60 * minute
-    batch.put(start, UsageKey(caller, "p", "openai", "m"), UsageTotals(calls=calls, cost=cost))
+    spender = UsageKey(caller, "p", "openai", "m")
+    batch.totals_of(start, spender).add(UsageTotals(calls=calls, cost=cost))
     batch.sessions[SessionKey(caller, "p", "s")] = SessionUsage(
         NOON, NOON + minute, calls=calls, cost=cost
     )
@@ -386,8 +384,7 @@ def test_what_an_operator_closed_elsewhere_is_found(start):
     assert two.closed_since(NOON + 5) == []
 
 
-def test_incidents_of_processes_that_run_are_theirs(start, monkeypatch):
-    monkeypatch.setattr(presence, "ALIVE", presence.ALIVE)
+def test_incidents_of_processes_that_run_are_theirs(start):
     one, two = start(folder="a"), start(folder="b")
     one.put([incident(1, instance=one.instance), incident(2, instance="long gone")])
     one.beat()
@@ -484,7 +481,7 @@ def test_without_the_database_it_starts_and_all_follows_when_it_is_back(start, o
     )
     for _ in range(3):
         writer.run_once()
-        writer.drain_once()
+        writer.drainer.run_once()
         now[0] += 2
     assert (writer.is_failing, writer.failed, writer.waiting) == (True, 3, 0)
     assert history.spool.waiting == 3
@@ -497,7 +494,7 @@ def test_without_the_database_it_starts_and_all_follows_when_it_is_back(start, o
     def is_written():
         now[0] += 2
         writer.run_once()
-        writer.drain_once()
+        writer.drainer.run_once()
         return not writer.is_failing
 
     until(is_written)
@@ -552,7 +549,7 @@ def test_what_has_become_larger_than_the_spool_is_written_when_the_database_is_b
     for _ in range(3):
         now[0] += 2
         writer.run_once()
-        writer.drain_once()
+        writer.drainer.run_once()
     assert (writer.waiting, history.spool.waiting) == (0, 0)
     assert len(history.incidents().items) == 12
 
@@ -578,8 +575,8 @@ def test_what_no_disk_takes_goes_to_the_database(start, monkeypatch):
 
 def drained(writer, now):
     now[0] += 2
-    writer.drain_once()
-    return not writer.is_failing or not writer._drainer.is_failing
+    writer.drainer.run_once()
+    return not writer.is_failing or not writer.drainer.is_failing
 
 
 def test_a_version_that_may_not_write_any_more_keeps_what_it_records(start, url, postgres):

@@ -5,7 +5,7 @@ import threading
 import pytest
 from tests.incident.history.keeping import NOON, ids, incident, outgoing
 
-from looptrap.incident.history import HistoryWriter, WriteBatch, drainer, writer
+from looptrap.incident.history import HistoryWriter, WriteBatch, writer
 
 
 class Owner:
@@ -184,7 +184,7 @@ def test_the_old_is_swept_now_and_then_in_slices(keep, clock):
     history.put([incident(1, last=NOON, closed=NOON)])
     owner.run_once()
     assert len(history.incidents().items) == 1, "there was nothing more, so it waits"
-    owner.now += drainer.SWEEP_INTERVAL_S
+    owner.now += writer.SWEEP_INTERVAL_S
     owner.run_once()
     assert history.incidents().items == []
 

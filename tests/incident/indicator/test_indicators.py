@@ -7,8 +7,8 @@ from tests.incident.indicator.traffic import HOUR, PANE, START, WINDOW, fired
 
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.indicator.alarm import MAX_SCOPES as MOST_SCOPES
+from looptrap.incident.indicator.indicators import MAX_CALLERS, MAX_MODELS
 from looptrap.incident.indicator.session import MAX_SESSIONS as MOST_SESSIONS
-from looptrap.incident.indicator.window import MAX_CALLERS, MAX_MODELS
 from looptrap.incident.setting import IndicatorSettings
 
 OFF = dict.fromkeys(["tool_errors", "tool_calls", "latency", "tokens", "burn_rate"])

@@ -1,26 +1,37 @@
-"""AlertChannel: channels made from their settings, webhook signatures, and the test event."""
+"""AlertChannel: channels made from their settings, webhook signatures, and the test event.
+
+Discord, Teams, PagerDuty, e-mail and others are reached through the library Apprise. It makes its
+own connections: it resolves hosts itself and uses the proxies of the environment.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import logging
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import blake2b
-from typing import get_args
+from threading import Thread
+from typing import Any, get_args
 
 from msgspec.structs import replace
 from standardwebhooks import Webhook
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.incident.alert.apprise import AppriseNotifier
-from looptrap.incident.alert.message import plain_message, slack_body, webhook_body
+from looptrap.incident.alert.message import NotifyType, plain_message, slack_body, webhook_body
 from looptrap.incident.alert.webhook import (
-    HostLookup,
+    NOT_PUBLIC,
+    DeliveryError,
     WebhookClient,
     WebhookTarget,
-    resolve_host,
+    is_ip_address,
+    is_public,
 )
 from looptrap.incident.model import AlertEvent, EventName
 from looptrap.incident.setting import ChannelKind, ChannelSettings, event_matcher
@@ -70,6 +81,91 @@ def _secret(text: str) -> bytes:
     return secret
 
 
+APPRISE_TIMEOUT_S = 15.0
+"""Seconds for one message: mail servers are slow."""
+MAX_THREADS = 2
+"""A thread cannot be cancelled: one that hangs is left alone, so their number is bounded."""
+
+MISSING_MESSAGE = 'needs Apprise: pip install "looptrap[apprise]"'
+
+
+class AppriseNotifier:
+    """Sends texts through one Apprise URL."""
+
+    def __init__(self, service: Any, timeout: float = APPRISE_TIMEOUT_S) -> None:
+        self._service = service
+        self._timeout = timeout
+        self._running = 0
+
+    @classmethod
+    def of(
+        cls, url: str, *, allow_http: bool = False, allow_private: bool = False
+    ) -> AppriseNotifier:
+        """Parse a URL; the text of a ValueError holds no part that may be secret."""
+        try:
+            import apprise
+        except ImportError:
+            raise ValueError(MISSING_MESSAGE) from None
+        # Their log lines repeat ours, and show more of a URL than a log should.
+        for name in ("apprise", "urllib3"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        with warnings.catch_warnings(action="ignore"):  # raised while it loads its plugins
+            plugin: Any = apprise.Apprise.instantiate(url, suppress_exceptions=True)
+        if plugin is None:
+            raise ValueError("is not a URL that Apprise understands, such as discord://…")
+        plugin.redirects = False
+        # URLs of some services hold a host, those of others tokens in its place.
+        if any("{host}" in template for template in plugin.templates):
+            _check_host(plugin, allow_http=allow_http, allow_private=allow_private)
+        service = apprise.Apprise()
+        service.add(plugin)
+        return cls(partial(service.notify, body_format=apprise.NotifyFormat.TEXT))
+
+    async def notify(self, title: str, body: str, notify_type: NotifyType) -> None:
+        """Send a text in a thread; raise DeliveryError if it was not delivered."""
+        if self._running >= MAX_THREADS:
+            raise DeliveryError("Apprise is still busy with earlier messages")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bool] = loop.create_future()
+
+        def finish(is_sent: bool) -> None:
+            self._running -= 1
+            if not done.done():
+                done.set_result(is_sent)
+
+        def run() -> None:
+            is_sent = False
+            with suppress(Exception):  # an error in a plugin is a failed delivery
+                is_sent = bool(self._service(title=title, body=body, notify_type=notify_type))
+            with suppress(RuntimeError):  # the loop may be closed by now
+                loop.call_soon_threadsafe(finish, is_sent)
+
+        self._running += 1
+        Thread(target=run, name="looptrap-apprise", daemon=True).start()
+        try:
+            async with asyncio.timeout(self._timeout):
+                is_sent = await done
+        except TimeoutError:
+            raise DeliveryError(f"Apprise took more than {self._timeout:g} s") from None
+        if not is_sent:
+            raise DeliveryError("Apprise could not deliver it")
+
+
+def _check_host(plugin: Any, *, allow_http: bool, allow_private: bool) -> None:
+    """Raise ValueError if the service is not public or not encrypted, but could be."""
+    for host in (getattr(plugin, "host", None), getattr(plugin, "smtp_host", None)):
+        if allow_private or not isinstance(host, str) or not host:
+            continue
+        name = host.strip("[]").rstrip(".").lower()
+        is_local = name == "localhost" or name.endswith((".localhost", ".local", ".internal"))
+        if (is_ip_address(name) and not is_public(name)) or is_local:
+            raise ValueError(f"leads to {name}, {NOT_PUBLIC}")
+    secure = plugin.secure_protocol  # one scheme, several, or none
+    scheme = secure if isinstance(secure, str) else next(iter(secure or ()), "")
+    if scheme and not plugin.secure and not allow_http:
+        raise ValueError(f"is not encrypted, must be {scheme}:// (allow_http = true lets it be)")
+
+
 MAX_IN_FLIGHT: dict[ChannelKind, int] = {"webhook": 4, "slack": 1, "apprise": 1}
 """Events sent at the same time; Slack takes about one message a second."""
 
@@ -113,7 +209,6 @@ def make_channels(
     env: Mapping[str, str],
     *,
     clock: Callable[[], float] = time.time,
-    lookup: HostLookup = resolve_host,
 ) -> list[AlertChannel]:
     """Make all channels; raise one ConfigError with every problem in them."""
     problems = list(channel_problems(settings, env))
@@ -123,7 +218,7 @@ def make_channels(
     for one in settings:
         target: WebhookTarget | WebhookClient | AppriseNotifier = _target(one, env)
         if isinstance(target, WebhookTarget):
-            target = WebhookClient(target, clock=clock, lookup=lookup)
+            target = WebhookClient(target, clock=clock)
         channels.append(AlertChannel(one, target, _signer(one, env), clock))
     return channels
 

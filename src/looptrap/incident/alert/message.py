@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from looptrap.incident.model import AlertEvent
+from looptrap.incident.model import AlertEvent, describe_savings
+from looptrap.money.price import format_usd
 from looptrap.policy.verdict import ADVICE
 from looptrap.schema.wording import escaped
-from looptrap.usage.savings import describe_savings, format_usd
 
 NotifyType = Literal["info", "success", "warning", "failure"]
 """How Apprise colours a message."""

@@ -116,12 +116,8 @@ class WebhookTarget:
             raise ValueError(f"leads to {host}, {NOT_PUBLIC}")
         return cls(parsed, allow_private)
 
-    @property
-    def host(self) -> str:
-        return self.url.raw_host or ""
-
     def __str__(self) -> str:
-        return f"{self.url.scheme}://{bracket_host(self.host)}:{self.url.port}"
+        return f"{self.url.scheme}://{bracket_host(self.url.raw_host or '')}:{self.url.port}"
 
 
 def is_ip_address(host: str) -> bool:

@@ -1,12 +1,9 @@
 """The history: incidents, deliveries, usage and audit; no request waits for it.
 
-history    IncidentHistory: the database; incidents and annotations, and the queries on them
+history    IncidentHistory: the database; queries on incidents and annotations; who is alive
 incident_table  the rows of incidents and of their parts: lists, groups, filters
-writer     HistoryWriter: the thread that writes it
-batch      WriteBatch: what is written in one transaction, and its rows
-batch_spool  BatchSpool: batches wait on disk for a shared database
-drainer    SpoolDrainer: the thread that writes them
-presence   which processes with a shared database are alive
+writer     HistoryWriter, SpoolDrainer: the threads that write it
+batch      WriteBatch: what is written in one transaction; BatchSpool: batches wait on disk
 backup     a consistent copy, made while gateways write
 outbox     Outbox: deliveries, pending, delivered and dead
 audit      AuditLog: who changed what while the gateway ran

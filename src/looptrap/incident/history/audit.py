@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from looptrap.database.database import Connection, Database, Page, Row
-from looptrap.database.encoding import without_surrogates
+from looptrap.database.database import Connection, Database, Page, Row, without_surrogates
 from looptrap.errors import DatabaseError
 
 MAX_ENTRIES = 100_000

@@ -8,37 +8,39 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from secrets import token_hex
-from typing import Unpack
 
-from looptrap.database.database import Connection, Page, Row
+from looptrap.database.database import Connection, Database, Row
 from looptrap.database.place import database_at
 from looptrap.errors import ConfigError, DatabaseError, Problem
 from looptrap.incident.history import incident_table, retention
 from looptrap.incident.history.audit import AuditLog
-from looptrap.incident.history.batch import ANNOTATION_COLUMNS, StorableBatch, WriteBatch
-from looptrap.incident.history.batch_spool import BatchSpool, drop_old_spools
-from looptrap.incident.history.incident_table import (
-    IncidentFilter,
-    IncidentGroup,
-    IncidentGrouping,
-    IncidentOrder,
+from looptrap.incident.history.batch import (
+    ANNOTATION_COLUMNS,
+    BatchSpool,
+    StorableBatch,
+    WriteBatch,
 )
+from looptrap.incident.history.incident_table import IncidentQuery
 from looptrap.incident.history.outbox import Outbox, OutgoingEvent
-from looptrap.incident.history.presence import ALIVE, Presence
 from looptrap.incident.model import Annotation, Annotations, Incident, collect_annotations
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage.breach import BreachQuery
-from looptrap.usage.call_log import CallLogSettings, CallRow
-from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery, roll_up_calls
+from looptrap.usage.call_log import MAX_ROWS_IN_MEMORY, CallLogSettings, CallQuery, CallRow
 from looptrap.usage.model import UsageBatch
-from looptrap.usage.table import UsageQuery, roll_up_usage
+from looptrap.usage.table import UsageQuery
 
 NO_CALL_LOG = CallLogSettings(enabled=False)
 
 LISTED_AT_A_TIME = 1_000
 """Incidents of an earlier version that get their row in one transaction."""
 
+ALIVE_S = 6.0
+"""Seconds after the last sign of life for which a process counts as alive."""
+
+ALIVE = f"SELECT id FROM instance WHERE seen > now() - interval '{ALIVE_S:g} seconds'"
+"""The ids of processes that are alive."""
 
 log = logging.getLogger("looptrap")
 
@@ -52,7 +54,7 @@ class SpoolSettings:
     timeout: float = 5.0
 
 
-class IncidentHistory:
+class IncidentHistory(IncidentQuery):
     """Stores incidents in a file, or in PostgreSQL, that other processes may have open too.
 
     Everything but `id` waits for the disk: call it from a thread. Without a `path` it is kept in
@@ -78,7 +80,7 @@ class IncidentHistory:
             max_rows = min(call_log.max_rows, MAX_ROWS_IN_MEMORY)
             self._call_log = replace(call_log, max_rows=max_rows)
         self._clock = clock
-        self._database = database_at(path, token_hex(8), timeout=spool.timeout)
+        super().__init__(database_at(path, token_hex(8), timeout=spool.timeout))
         self.is_shared = self._database.is_shared
         """Whether instances on other machines may use it too."""
         self.spool: BatchSpool | None = None
@@ -101,21 +103,18 @@ class IncidentHistory:
 
         A shared database that is away for now is no reason not to start: it is opened later.
         """
-        if self.spool is not None:
-            self._open_shared()
-        else:
+        if self.spool is None:
             self._open_file()
+        else:
+            try:
+                self._database.open()
+            except DatabaseError as error:
+                message = "the history cannot be reached, what is recorded waits on disk: %s"
+                log.error(message, error)
+            self.spool.open()
         self.instance = f"{self.id}.{token_hex(4)}"
         with suppress(DatabaseError):
             self.beat()
-
-    def _open_shared(self) -> None:
-        try:
-            self._database.open()
-        except DatabaseError as error:
-            log.error("the history cannot be reached, what is recorded waits on disk: %s", error)
-        if self.spool is not None:
-            self.spool.open()
 
     def _open_file(self) -> None:
         self._database.open()
@@ -169,22 +168,17 @@ class IncidentHistory:
             with self._database.write() as connection:
                 batch.put(connection)
 
-    def open_incidents(self, instance: str | None = None) -> list[Incident]:
-        """Return the open parts of one instance or of all, the oldest first."""
-        rows = self._database.query(
-            "SELECT body FROM part WHERE closed IS NULL AND instance = coalesce(?, instance)"
-            " ORDER BY opened",
-            (instance,),
-        )
-        return incident_table.read_parts(body for (body,) in rows)
+    def open_incidents(self) -> list[Incident]:
+        """Return the open parts of all instances, the oldest first."""
+        return self._open_parts("TRUE")
 
     def abandoned_incidents(self) -> list[Incident]:
         """Return the open parts of processes that have ended, the oldest first."""
-        if not self.is_shared:
-            return self.open_incidents()
+        return self._open_parts(f"instance NOT IN ({ALIVE})" if self.is_shared else "TRUE")
+
+    def _open_parts(self, condition: str) -> list[Incident]:
         rows = self._database.query(
-            f"SELECT body FROM part WHERE closed IS NULL AND instance NOT IN ({ALIVE})"
-            " ORDER BY opened"
+            f"SELECT body FROM part WHERE closed IS NULL AND {condition} ORDER BY opened"
         )
         return incident_table.read_parts(body for (body,) in rows)
 
@@ -199,69 +193,6 @@ class IncidentHistory:
         """Say that this process is alive; return how many alerts of dead ones are free to send."""
         return self._presence.beat(self.instance, self._clock()) if self.is_shared else 0
 
-    def incidents(
-        self,
-        *,
-        order: IncidentOrder = "newest",
-        limit: int = 50,
-        cursor: str | None = None,
-        **wanted: Unpack[IncidentFilter],
-    ) -> Page[Incident]:
-        """Return a page of incidents, the latest opened or the highest first.
-
-        Raises ValueError for an invalid cursor.
-        """
-        with self._database.read() as connection:
-            page = incident_table.find_ids(connection, wanted, order, limit, cursor)
-            return Page(incident_table.merged(connection, page.items), page.next_cursor)
-
-    def incident_ids(
-        self, limit: int, order: IncidentOrder = "newest", **wanted: Unpack[IncidentFilter]
-    ) -> list[str]:
-        """Return the ids of incidents, in the order of `incidents`."""
-        with self._database.read() as connection:
-            return incident_table.find_ids(connection, wanted, order, limit).items
-
-    def incidents_of(self, ids: Sequence[str]) -> list[Incident]:
-        """Return incidents in the order of their ids; unknown ids are left out."""
-        with self._database.read() as connection:
-            return incident_table.merged(connection, ids)
-
-    def incident_groups(
-        self,
-        by: IncidentGrouping,
-        *,
-        order: IncidentOrder = "newest",
-        limit: int = 50,
-        cursor: str | None = None,
-        **wanted: Unpack[IncidentFilter],
-    ) -> Page[IncidentGroup]:
-        """Return a page of groups of incidents; raise ValueError for an invalid cursor."""
-        with self._database.read() as connection:
-            return incident_table.find_groups(connection, by, wanted, order, limit, cursor)
-
-    def incident(self, incident_id: str) -> Incident | None:
-        """Return the incident with this id, or the only one whose id begins with it."""
-        with self._database.read() as connection:
-            found = incident_table.merged(connection, [incident_id])
-            if not found and incident_id:
-                rows = connection.execute(
-                    "SELECT DISTINCT id FROM part WHERE id >= ? AND id < ? LIMIT 2",
-                    (incident_id, incident_id + "\U0010ffff"),
-                ).fetchall()
-                found = incident_table.merged(connection, rows[0]) if len(rows) == 1 else []
-        return found[0] if found else None
-
-    def refused_under(self, fingerprint: str) -> list[str]:
-        """Return the ids of open incidents with recent refusals under this fingerprint."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT id FROM part WHERE closed IS NULL AND instr(body, ?) > 0",
-                (fingerprint.encode(errors="replace"),),
-            )
-            found = incident_table.merged(connection, [incident_id for (incident_id,) in rows])
-        return [one.id for one in found if fingerprint in one.fingerprints]
-
     def annotations(self, incidents: Iterable[str]) -> dict[str, Annotations]:
         """Return annotations by incident id; incidents without any are left out."""
         found: dict[str, list[Annotation]] = defaultdict(list)
@@ -269,32 +200,25 @@ class IncidentHistory:
             f"SELECT {', '.join(ANNOTATION_COLUMNS)} FROM remark WHERE incident = ANY(?)",
             (list(incidents),),
         ):
-            one = Annotation(**dict(zip(ANNOTATION_COLUMNS, row, strict=True)))
+            one = Annotation(*row)
             found[one.incident].append(one)
         return {incident: collect_annotations(some) for incident, some in found.items()}
 
-    def changes(
-        self, after: int, limit: int = 100, *, instance: str | None = None
-    ) -> tuple[list[Incident], int]:
-        """Return changes after a number, in order, and the number to continue from.
-
-        With an `instance`, its parts; else each changed incident once, merged.
-        """
+    def changes(self, after: int, limit: int = 100) -> tuple[list[Incident], int]:
+        """Return the incidents changed after a number, in order, and the number to go on from."""
         settled = self._database.settled("part")
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT change, id, body FROM part WHERE change > ? AND change <= ?"
-                " AND instance = coalesce(?, instance) ORDER BY change LIMIT ?",
-                (after, settled, instance, limit),
+                "SELECT change, id FROM part WHERE change > ? AND change <= ?"
+                " ORDER BY change LIMIT ?",
+                (after, settled, limit),
             ).fetchall()
             # At the end, skip what other instances changed: it need not be scanned again.
             last = (
                 rows[-1][0] if len(rows) == limit else max(after, _last_change(connection, settled))
             )
-            if instance is not None:
-                return incident_table.read_parts(body for _, _, body in rows), last
             # What changed twice is sorted by its last change.
-            latest = {incident_id: change for change, incident_id, _ in rows}
+            latest = {incident_id: change for change, incident_id in rows}
             return incident_table.merged(connection, sorted(latest, key=latest.__getitem__)), last
 
     def last_change(self) -> int:
@@ -305,17 +229,7 @@ class IncidentHistory:
 
     def sweep(self) -> bool:
         """Drop some of what is expired or too large, roll up some; return whether there is more."""
-        with self._database.write() as connection:
-            if not connection.try_lock("sweep"):
-                return False  # another instance does
-            has_more = retention.drop_expired(
-                connection, self._settings, self._call_log, self._clock()
-            )
-            if self.is_shared:
-                drop_old_spools(connection)
-        has_more |= roll_up_usage(self._database, self._clock())
-        has_more |= roll_up_calls(self._database, self._clock())
-        return self._database.shrink(self._settings.max_size) or has_more
+        return retention.sweep(self._database, self._settings, self._call_log, self._clock())
 
     def _postpone_audit(self, row: Row) -> bool:
         if self.spool is None:
@@ -335,3 +249,52 @@ class IncidentHistory:
 def _last_change(connection: Connection, settled: int) -> int:
     rows = connection.execute("SELECT max(change) FROM part WHERE change <= ?", (settled,))
     return int(rows.fetchone()[0] or 0)
+
+
+BEAT_INTERVAL_S = 2.0
+"""Seconds between two signs of life."""
+
+FORGOTTEN_S = 86_400
+
+
+class Presence:
+    """Signs of life of one process, and what dead ones leave to the others."""
+
+    def __init__(self, database: Database, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._since = self._last = -inf
+
+    def beat(self, instance: str, now: float) -> int:
+        """Give a sign of life; return how many leases of dead processes have been ended."""
+        with self._database.write() as connection:
+            connection.execute(
+                "INSERT INTO instance (id) VALUES (?)"
+                " ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
+                (instance,),
+            )
+            at = self._monotonic()
+            if at > self._last + ALIVE_S:
+                self._since = at
+            self._last = at
+            # After an outage others seem dead until they had time for a sign.
+            if at < self._since + ALIVE_S or not connection.try_lock("leases"):
+                return 0
+            return _end_leases(connection, now)
+
+    def leave(self, instance: str) -> None:
+        """Say that the process ends."""
+        self._database.execute("DELETE FROM instance WHERE id = ?", (instance,))
+
+
+def _end_leases(connection: Connection, now: float) -> int:
+    """Let others send what dead processes were about to send."""
+    connection.execute(
+        f"DELETE FROM instance WHERE seen < now() - interval '{FORGOTTEN_S} seconds'"
+    )
+    return connection.execute(
+        "UPDATE letter SET due = ?, owner = '', lease_until = 0"
+        " WHERE state = 'pending' AND owner IN (SELECT id FROM instance"
+        f" WHERE seen <= now() - interval '{ALIVE_S:g} seconds')",
+        (now,),
+    ).rowcount

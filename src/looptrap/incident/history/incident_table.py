@@ -10,15 +10,21 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import msgspec
 
-from looptrap.database.database import NEWEST, Connection, Page, Row
-from looptrap.database.encoding import encode_struct, without_surrogates
+from looptrap.database.database import (
+    NEWEST,
+    Connection,
+    Database,
+    Page,
+    Row,
+    encode_struct,
+    storable,
+)
 from looptrap.incident.model import Incident, IncidentStep, Label, add_step, merge_parts
-from looptrap.money.price import nano
-from looptrap.usage.savings import usd
+from looptrap.money.price import nano, usd
 
 log = logging.getLogger("looptrap")
 
@@ -73,9 +79,6 @@ _COLUMNS = (
     *_NAMES, "rules", "opened", "last", "closed", "hits", "calls", "refused", "cost", "saved",
 )  # fmt: skip
 
-MAX_FIGURE = 1 << 53
-"""The largest figure of a row: exact in JSON numbers, and sums of many fit into SQLite's."""
-
 
 def put_parts(connection: Connection, parts: Sequence[tuple[Incident, Row]]) -> None:
     """Write parts, each with its row, and the rows of their incidents; their ids are locked.
@@ -127,11 +130,10 @@ def incident_row(parts: Sequence[Incident]) -> Row:
     whole = merge_parts(parts)
     # Any instance may describe it by another rule: with line breaks, each is found as a whole.
     rules = "\n".join(("", *sorted({part.rule for part in parts}), ""))
-    names = [without_surrogates(one) for one in (*(getattr(whole, name) for name in _NAMES), rules)]
+    names = [getattr(whole, name) for name in _NAMES]
     amounts = [None if one is None else nano(one) for one in (whole.spent_usd, whole.saved_usd)]
-    figures = (whole.hits, whole.calls, whole.refused, *amounts)
-    bounded = [None if one is None else min(one, MAX_FIGURE) for one in figures]
-    return (*names, whole.opened, whole.last, whole.closed, *bounded)
+    times = whole.opened, whole.last, whole.closed
+    return storable(*names, rules, *times, whole.hits, whole.calls, whole.refused, *amounts)
 
 
 _UNLISTED = (
@@ -201,10 +203,7 @@ _SEARCHED = " || '\n' || ".join(f"p.{one}" for one in ("id", "caller", "session"
 
 _FILTERS = {
     "ids": "p.id = ANY(:ids)",
-    "caller": "p.caller = :caller",
-    "project": "p.project = :project",
-    "session": "p.session = :session",
-    "model": "p.model = :model",
+    **{name: f"p.{name} = :{name}" for name in ("caller", "project", "session", "model")},
     "rule": "instr(p.rules, :rule) > 0",
     "since": "p.last >= :since",
     "until": "p.opened < :until",
@@ -264,11 +263,110 @@ class IncidentGroup(NamedTuple):
         return None if self.saved is None else usd(self.saved)
 
 
-def find_ids(
+class IncidentQuery:
+    """Queries on incidents; they wait for the disk: call them from a thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def incidents(
+        self,
+        *,
+        order: IncidentOrder = "newest",
+        limit: int = 50,
+        cursor: str | None = None,
+        **wanted: Unpack[IncidentFilter],
+    ) -> Page[Incident]:
+        """Return a page of incidents, the latest opened or the highest first.
+
+        Raises ValueError for an invalid cursor.
+        """
+        with self._database.read() as connection:
+            page = _find_ids(connection, wanted, order, limit, cursor)
+            return Page(merged(connection, page.items), page.next_cursor)
+
+    def incident_ids(
+        self, limit: int, order: IncidentOrder = "newest", **wanted: Unpack[IncidentFilter]
+    ) -> list[str]:
+        """Return the ids of incidents, in the order of `incidents`."""
+        with self._database.read() as connection:
+            return _find_ids(connection, wanted, order, limit).items
+
+    def incidents_of(self, ids: Sequence[str]) -> list[Incident]:
+        """Return incidents in the order of their ids; unknown ids are left out."""
+        with self._database.read() as connection:
+            return merged(connection, ids)
+
+    def incident_groups(
+        self,
+        by: IncidentGrouping,
+        *,
+        order: IncidentOrder = "newest",
+        limit: int = 50,
+        cursor: str | None = None,
+        **wanted: Unpack[IncidentFilter],
+    ) -> Page[IncidentGroup]:
+        """Return a page of groups of incidents; raise ValueError for an invalid cursor."""
+        names = [] if by == "all" else by.split(",")
+        skipped = 0 if cursor is None else int(cursor)
+        if not 0 <= skipped <= NEWEST:
+            raise ValueError("the cursor is not one that a page returned")
+        columns = "".join(f"{name}, " for name in names)
+        # By caller first: to count distinct callers, PostgreSQL would sort all incidents.
+        of_callers = ", ".join(dict.fromkeys([*names, "caller"]))
+        with self._database.read() as connection:
+            where, values = _conditions(connection, wanted)
+            by_caller = (
+                f"SELECT {of_callers}, count(*) AS incidents,"
+                " count(*) FILTER (WHERE closed IS NULL) AS open, min(opened) AS opened,"
+                " max(last) AS last, sum(hits) AS hits, sum(refused) AS refused,"
+                " sum(cost) AS cost, sum(saved) AS saved"
+                f" FROM incident p WHERE {' AND '.join(where)} GROUP BY {of_callers}"
+            )
+            rows = connection.execute(
+                f"SELECT {columns}{_sums('incidents', 'open')}, count(DISTINCT caller),"
+                f" min(opened), max(last), {_sums('hits', 'refused', 'cost', 'saved')}"
+                f" FROM ({by_caller}) AS of_callers"
+                f" {f'GROUP BY {columns[:-2]}' if names else ''} HAVING count(*) > 0"
+                f" ORDER BY {', '.join([f'{_GROUP_ORDERS[order]} DESC', *names])}"
+                " LIMIT :limit OFFSET :skipped",
+                {**values, "limit": limit + 1, "skipped": skipped},
+            ).fetchall()
+        width = len(names)
+        found = [
+            IncidentGroup(dict(zip(names, row[:width], strict=True)), *row[width:])
+            for row in rows[:limit]
+        ]
+        return Page(found, str(skipped + limit) if len(rows) > limit else None)
+
+    def incident(self, incident_id: str) -> Incident | None:
+        """Return the incident with this id, or the only one whose id begins with it."""
+        with self._database.read() as connection:
+            found = merged(connection, [incident_id])
+            if not found and incident_id:
+                rows = connection.execute(
+                    "SELECT DISTINCT id FROM part WHERE id >= ? AND id < ? LIMIT 2",
+                    (incident_id, incident_id + "\U0010ffff"),
+                ).fetchall()
+                found = merged(connection, rows[0]) if len(rows) == 1 else []
+        return found[0] if found else None
+
+    def refused_under(self, fingerprint: str) -> list[str]:
+        """Return the ids of open incidents with recent refusals under this fingerprint."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT id FROM part WHERE closed IS NULL AND instr(body, ?) > 0",
+                (fingerprint.encode(errors="replace"),),
+            )
+            found = merged(connection, [incident_id for (incident_id,) in rows])
+        return [one.id for one in found if fingerprint in one.fingerprints]
+
+
+def _find_ids(
     connection: Connection,
     wanted: IncidentFilter,
-    order: IncidentOrder = "newest",
-    limit: int = 50,
+    order: IncidentOrder,
+    limit: int,
     cursor: str | None = None,
 ) -> Page[str]:
     """Return a page of ids, the highest first; raise ValueError for an invalid cursor."""
@@ -284,43 +382,6 @@ def find_ids(
     ).fetchall()
     ids = [incident_id for _, incident_id in rows[:limit]]
     return Page(ids, cursor_of(*rows[limit - 1]) if len(rows) > limit else None)
-
-
-def find_groups(
-    connection: Connection,
-    by: IncidentGrouping,
-    wanted: IncidentFilter,
-    order: IncidentOrder = "newest",
-    limit: int = 50,
-    cursor: str | None = None,
-) -> Page[IncidentGroup]:
-    """Return a page of groups, the highest first; raise ValueError for an invalid cursor."""
-    where, values = _conditions(connection, wanted)
-    names = [] if by == "all" else by.split(",")
-    skipped = 0 if cursor is None else int(cursor)
-    if not 0 <= skipped <= NEWEST:
-        raise ValueError("the cursor is not one that a page returned")
-    columns = "".join(f"{name}, " for name in names)
-    # By caller first: to count distinct callers, PostgreSQL would sort all incidents.
-    of_callers = ", ".join(dict.fromkeys([*names, "caller"]))
-    rows = connection.execute(
-        f"SELECT {columns}{_sums('incidents', 'open')}, count(DISTINCT caller), min(opened),"
-        f" max(last), {_sums('hits', 'refused', 'cost', 'saved')} FROM (SELECT {of_callers},"
-        " count(*) AS incidents, count(*) FILTER (WHERE closed IS NULL) AS open,"
-        " min(opened) AS opened, max(last) AS last, sum(hits) AS hits, sum(refused) AS refused,"
-        f" sum(cost) AS cost, sum(saved) AS saved FROM incident p WHERE {' AND '.join(where)}"
-        f" GROUP BY {of_callers}) AS of_callers"
-        f" {f'GROUP BY {columns[:-2]}' if names else ''} HAVING count(*) > 0"
-        f" ORDER BY {', '.join([f'{_GROUP_ORDERS[order]} DESC', *names])}"
-        " LIMIT :limit OFFSET :skipped",
-        {**values, "limit": limit + 1, "skipped": skipped},
-    ).fetchall()
-    width = len(names)
-    found = [
-        IncidentGroup(dict(zip(names, row[:width], strict=True)), *row[width:])
-        for row in rows[:limit]
-    ]
-    return Page(found, str(skipped + limit) if len(rows) > limit else None)
 
 
 def _sums(*names: str) -> str:

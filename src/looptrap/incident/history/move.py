@@ -11,16 +11,18 @@ import msgspec
 from looptrap.database.database import Connection, Database, Row
 from looptrap.database.place import database_at, shown_place
 from looptrap.errors import ConfigError, DatabaseError, Problem
-from looptrap.incident.history import outbox
-from looptrap.incident.history.audit import WRITTEN_ENTRY_COLUMNS, put_entries
+from looptrap.incident.history.audit import WRITTEN_ENTRY_COLUMNS
 from looptrap.incident.history.batch import ANNOTATION_COLUMNS, StorableBatch
 from looptrap.incident.history.incident_table import PART_COLUMNS
-from looptrap.usage import table as usage_table
-from looptrap.usage.breach import Breach, put_breaches
+from looptrap.usage.breach import Breach
 from looptrap.usage.call_log import CallRow
+from looptrap.usage.table import SESSION_COLUMNS, SPENDING_COLUMNS
 
 MOVED_AT_A_TIME = 2_000
 """Rows copied in one transaction."""
+
+MOVE_TIMEOUT_S = 60.0
+"""Seconds for each statement."""
 
 
 class MovedTable(NamedTuple):
@@ -29,57 +31,35 @@ class MovedTable(NamedTuple):
     name: str
     columns: Sequence[str]
     key: Sequence[str]
-    put: Callable[[Connection, Sequence[Row]], None]
+    kind: str = ""
+    """The rows of a batch as which they are written; without it, each that is not there yet."""
     cost: str = ""
     """The column with amounts, where there is one."""
 
-
-def _put_parts(connection: Connection, rows: Sequence[Row]) -> None:
-    StorableBatch(parts=rows).put(connection)
-
-
-def _put_remarks(connection: Connection, rows: Sequence[Row]) -> None:
-    connection.insert("remark", ANNOTATION_COLUMNS, rows, "ON CONFLICT (id) DO NOTHING")
+    def put(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Write rows."""
+        if self.kind:
+            batch = StorableBatch()
+            setattr(batch, self.kind, rows)
+            batch.put(connection)
+        else:
+            connection.insert(self.name, self.columns, rows, "ON CONFLICT DO NOTHING")
 
 
 _LETTER = (
     "event", "channel", "state", "created", "due", "attempts", "ended", "last_error", "body",
 )  # fmt: skip
 
-
-def _put_letters(connection: Connection, rows: Sequence[Row]) -> None:
-    connection.insert("letter", _LETTER, rows, outbox.SKIP_EXISTING)
-
-
-def _put_spending(connection: Connection, rows: Sequence[Row]) -> None:
-    StorableBatch(spending=rows).put(connection)
-
-
-def _put_sessions(connection: Connection, rows: Sequence[Row]) -> None:
-    StorableBatch(sessions=rows).put(connection)
-
-
-def _put_calls(connection: Connection, rows: Sequence[Row]) -> None:
-    StorableBatch(calls=rows).put(connection)
-
-
-_SPENDING_KEY = usage_table.SPENDING_COLUMNS[:6]
-
 TABLES = (
-    MovedTable("part", PART_COLUMNS, ("change",), _put_parts),
-    MovedTable("remark", ANNOTATION_COLUMNS, ("id",), _put_remarks),
-    MovedTable("letter", _LETTER, ("number",), _put_letters),
-    MovedTable("audit", WRITTEN_ENTRY_COLUMNS, ("number",), put_entries),
-    MovedTable(
-        "spending", usage_table.SPENDING_COLUMNS, _SPENDING_KEY, _put_spending, "cost"
-    ),
-    MovedTable(
-        "session", usage_table.SESSION_COLUMNS, ("caller", "project", "session"), _put_sessions,
-        "cost",
-    ),
-    MovedTable("breach", Breach.__struct_fields__, ("id",), put_breaches),
-    MovedTable("call_log", CallRow._fields, ("number",), _put_calls, "cost"),
-)  # fmt: skip
+    MovedTable("part", PART_COLUMNS, ("change",), "parts"),
+    MovedTable("remark", ANNOTATION_COLUMNS, ("id",)),
+    MovedTable("letter", _LETTER, ("number",)),
+    MovedTable("audit", WRITTEN_ENTRY_COLUMNS, ("number",), "audit"),
+    MovedTable("spending", SPENDING_COLUMNS, SPENDING_COLUMNS[:6], "spending", "cost"),
+    MovedTable("session", SESSION_COLUMNS, SESSION_COLUMNS[:3], "sessions", "cost"),
+    MovedTable("breach", Breach.__struct_fields__, ("id",), "breaches"),
+    MovedTable("call_log", CallRow._fields, ("number",), "calls", "cost"),
+)
 
 
 class TableSums(msgspec.Struct):
@@ -99,16 +79,14 @@ class MoveState(msgspec.Struct):
     is_done: bool = False
 
 
-def move_history(
-    source: Path, url: str, report: Callable[[str, TableSums], None], *, timeout: float = 60.0
-) -> None:
+def move_history(source: Path, url: str, report: Callable[[str, TableSums], None]) -> None:
     """Copy everything; report each table once its rows and costs are checked.
 
     Raises ConfigError if that cannot be done, or if what was copied is not what is there.
     """
     if not source.is_file():
         raise _problem(source, "is not a file" if source.exists() else "does not exist")
-    here, there = database_at(str(source), ""), database_at(url, "", timeout=timeout)
+    here, there = database_at(str(source), ""), database_at(url, "", timeout=MOVE_TIMEOUT_S)
     try:
         here.open()
         there.open()

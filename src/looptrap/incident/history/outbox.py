@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from looptrap.database.database import Database, Page, Row
-from looptrap.database.encoding import encode_struct
+from looptrap.database.database import Database, Page, Row, encode_struct
 from looptrap.incident.model import AlertEvent
 
 DeliveryState = Literal["pending", "delivered", "dead"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import inf
 
-from looptrap.database.database import Connection
+from looptrap.database.database import Connection, Database
 from looptrap.incident.history import audit, incident_table
 from looptrap.incident.setting import IncidentSettings
-from looptrap.usage import call_table, table
+from looptrap.usage import call_log, table
 from looptrap.usage.breach import drop_breaches
 from looptrap.usage.call_log import CallLogSettings
 
@@ -31,8 +31,27 @@ _DROP_ORPHANS = f"""
     )"""
 
 
-def drop_expired(
-    connection: Connection, settings: IncidentSettings, call_log: CallLogSettings, now: float
+SPOOL_KEEP_S = 400 * 86_400
+"""Seconds for which the database remembers how far a spool was written."""
+
+
+def sweep(
+    database: Database, settings: IncidentSettings, call_settings: CallLogSettings, now: float
+) -> bool:
+    """Drop some of what is expired or too large, roll up some; return whether there is more."""
+    with database.write() as connection:
+        if not connection.try_lock("sweep"):
+            return False  # another instance does
+        has_more = _drop_expired(connection, settings, call_settings, now)
+        if connection.is_shared:
+            _drop_old_spools(connection)
+    has_more |= table.roll_up_usage(database, now)
+    has_more |= call_log.roll_up_calls(database, now)
+    return database.shrink(settings.max_size) or has_more
+
+
+def _drop_expired(
+    connection: Connection, settings: IncidentSettings, call_settings: CallLogSettings, now: float
 ) -> bool:
     """Drop a slice of what is expired; return whether there may be more."""
     before = now - settings.keep
@@ -44,8 +63,8 @@ def drop_expired(
     if connection.size() > settings.max_size:
         dropped += _drop_oldest(connection)
     has_more = dropped >= SLICE_ROWS
-    calls = call_table.drop_calls(connection, now - call_log.keep, call_log.max_rows)
-    has_more |= calls >= call_table.SLICE_ROWS
+    calls = call_log.drop_calls(connection, now - call_settings.keep, call_settings.max_rows)
+    has_more |= calls >= call_log.SLICE_ROWS
     has_more |= table.drop_oldest_hour(connection, before) > 0
     has_more |= table.merge_minutes(connection, now)
     quiet = max(before, now - table.SESSION_ROWS_KEEP_S)
@@ -61,7 +80,7 @@ def _drop_annotations(connection: Connection, before: float) -> int:
 
 def _drop_oldest(connection: Connection) -> int:
     """Drop logged calls; without any, the oldest closed incidents or usage, then deliveries."""
-    if dropped := call_table.drop_oldest_calls(connection):
+    if dropped := call_log.drop_oldest_calls(connection):
         return dropped
     if _is_spending_oldest(connection):
         table.drop_oldest_hour(connection, inf)
@@ -75,3 +94,10 @@ def _is_spending_oldest(connection: Connection) -> bool:
     closed = "SELECT last FROM incident WHERE closed IS NOT NULL ORDER BY last LIMIT 1"
     oldest = connection.execute(closed).fetchone()
     return start is not None and (oldest is None or start < oldest[0])
+
+
+def _drop_old_spools(connection: Connection) -> None:
+    """Forget spools from which no process has written for long."""
+    connection.execute(
+        "DELETE FROM spool WHERE seen < now() - ? * interval '1 second'", (SPOOL_KEEP_S,)
+    )

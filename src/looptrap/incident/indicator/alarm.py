@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -11,6 +12,9 @@ from looptrap.incident.event import event_id
 from looptrap.incident.model import AlertEvent
 
 IndicatorName = Literal["tool_errors", "tool_calls", "latency", "tokens", "burn_rate"]
+
+PANES_PER_WINDOW = 30
+"""Panes of a window; indicators are judged when one is full."""
 
 RECOVERY_RATIO = 0.8
 """An indicator recovers below this share of its threshold: otherwise it would flap."""
@@ -43,15 +47,13 @@ class IndicatorScope(NamedTuple):
         return f"project {self.project}" if self.project else f"caller {self.caller or 'unknown'}"
 
 
+@dataclass(slots=True, eq=False)
 class Subject:
     """What is compared with the threshold: a scope, or a session of one."""
 
-    __slots__ = ("key", "scope", "session")
-
-    def __init__(self, key: tuple[str, ...], scope: IndicatorScope, session: str = "") -> None:
-        self.key = key
-        self.scope = scope
-        self.session = session
+    key: tuple[str, ...]
+    scope: IndicatorScope
+    session: str = ""
 
 
 class ThresholdCrossing(NamedTuple):
@@ -63,18 +65,16 @@ class ThresholdCrossing(NamedTuple):
     """The sentence for the alert, without its end."""
 
 
+@dataclass(slots=True, eq=False)
 class _ScopeState:
     """The state of one scope."""
 
-    __slots__ = ("alerted", "over", "unsent", "worst")
-
-    def __init__(self) -> None:
-        self.over = 0
-        """Subjects over the threshold."""
-        self.unsent = 0
-        """How many of these have not been alerted."""
-        self.alerted = -inf
-        self.worst: ThresholdCrossing | None = None
+    over: int = 0
+    """Subjects over the threshold."""
+    unsent: int = 0
+    """How many of these have not been alerted."""
+    alerted: float = -inf
+    worst: ThresholdCrossing | None = None
 
 
 class IndicatorAlarm:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
 
 from looptrap.bounded import RecentMap
 from looptrap.incident.indicator.alarm import (
+    PANES_PER_WINDOW,
     IndicatorAlarm,
     IndicatorScope,
     Subject,
 )
-from looptrap.incident.indicator.window import PANES_PER_WINDOW
 
 PANES_PER_MINUTE = PANES_PER_WINDOW // 5
 """Panes of a minute, with the default window of five minutes."""
@@ -26,20 +27,18 @@ MIN_BURN_TOKENS = 20_000
 """Below this many tokens a minute the burn rate never fires."""
 
 
+@dataclass(slots=True, eq=False)
 class BurnRate:
     """Tokens a minute of one session; minutes without a call do not count."""
 
-    __slots__ = ("_before", "_mean", "_minutes", "began", "tokens")
-
-    def __init__(self) -> None:
-        self.tokens = 0
-        """Tokens of the open minute …"""
-        self._before = 0
-        """… and of the one before, which is not in the mean yet."""
-        self.began = -1
-        """The first pane of the open minute; -1 while there is none."""
-        self._mean = 0.0
-        self._minutes = 0
+    tokens: int = 0
+    """Tokens of the open minute …"""
+    _before: int = 0
+    """… and of the one before, which is not in the mean yet."""
+    began: int = -1
+    """The first pane of the open minute; -1 while there is none."""
+    _mean: float = 0.0
+    _minutes: int = 0
 
     @property
     def mean(self) -> float:

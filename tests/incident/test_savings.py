@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.test_tracker import QUIET, seen, tracker
 
-from looptrap.incident.model import Incident, merge_parts
-from looptrap.usage.savings import describe_savings
+from looptrap.incident.model import Incident, describe_savings, merge_parts
 
 CENT = 10_000_000
 """Nano-dollars."""

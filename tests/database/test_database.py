@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.database.statement import postgres_statement, sqlite_statement
+from looptrap.database.database import postgres_statement, sqlite_statement
 
 
 @pytest.mark.parametrize(
