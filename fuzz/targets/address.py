@@ -35,7 +35,7 @@ def check_address(data: bytes) -> None:
     else:
         told = f"{found} {found!r}"
         if isinstance(found, Receiver):
-            told = told.replace(found.host, "")
+            told = told.replace(found.url.raw_host or "", "")
     # Elsewhere in a mangled URL nobody can tell a password from a user, a port or a path.
     is_password = f":{PASSWORD}@" in text and text.count(PASSWORD) == 1
     if is_password or read in (Receiver.of, WebhookSigner.of):
@@ -47,10 +47,10 @@ def check_public(data: bytes) -> None:
     host = data.decode("latin-1")
     try:
         receiver = Receiver.of(f"https://{host}/hook")
-        inside = not is_public(receiver.host)
+        inside = not is_public(receiver.url.raw_host)
     except ValueError:
         return
-    assert not inside, f"{receiver.host} is let through"
+    assert not inside, f"{receiver.url.raw_host} is let through"
 
 
 def addresses() -> Iterator[bytes]:

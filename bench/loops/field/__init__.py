@@ -1,17 +1,25 @@
-"""Agents as of November 2026, in five sets: coding, operations, talk, the web and programs.
+"""Agents as of November 2026, in seven sets: coding, operations, talk, the web and programs.
 
-`first` and `second` are the halves of one author, `third`, `fourth` and `fifth` are by one each.
-None had seen the detector or any other scenario. `fifth` is to judge by, the others to work with.
+`first` and `second` are the halves of one author, the others are by one each. None had seen the
+detector or any other scenario. `seventh` is to judge by, the others to work with.
 The sets share forms (`cast`) and the machinery (`run`, `wire`), but no templates, projects or
 texts.
 """
 
 from __future__ import annotations
 
-from bench.loops.field import fifth, first, fourth, second, third
+from bench.loops.field import fifth, first, fourth, second, seventh, sixth, third
 from bench.loops.scenario import Scenario
 
-HALVES = {"first": first, "second": second, "third": third, "fourth": fourth, "fifth": fifth}
+HALVES = {
+    "first": first,
+    "second": second,
+    "third": third,
+    "fourth": fourth,
+    "fifth": fifth,
+    "sixth": sixth,
+    "seventh": seventh,
+}
 
 
 def scenarios(seed: int, half: str) -> list[Scenario]:
@@ -19,4 +27,14 @@ def scenarios(seed: int, half: str) -> list[Scenario]:
     return HALVES[half].scenarios(seed)
 
 
-__all__ = ["HALVES", "fifth", "first", "fourth", "scenarios", "second", "third"]
+__all__ = [
+    "HALVES",
+    "fifth",
+    "first",
+    "fourth",
+    "scenarios",
+    "second",
+    "seventh",
+    "sixth",
+    "third",
+]
