@@ -14,6 +14,7 @@ from msgspec import Raw
 from looptrap.detect.canonical import LONG_TEXT, mask
 from looptrap.detect.courtesy import MAX_COURTESY_CHARS, is_courtesy
 from looptrap.detect.harness_text import is_harness_text, may_be_harness_message
+from looptrap.detect.stale_talk import may_be_stale
 from looptrap.dialect.model import Call, Message
 
 MIN_HARNESS_CHARS = 20
@@ -115,12 +116,14 @@ def follows_result(call: Call, index: int) -> bool:
 
 
 def ends_with_idle_talk(call: Call) -> bool:
-    """Return whether the last message, a user's, is a harness's, or may be a mere courtesy."""
+    """Return whether the last message, a user's, is a harness's, or may say nothing new."""
     last = len(call.raws) - 1
     if last < FIRST_INDEX:
         return False
     message = call.tail(1)[0]
-    return comes_back(call, last, message) or _may_be_idle_courtesy(call, message.text)
+    if comes_back(call, last, message) or _may_be_idle_courtesy(call, message.text):
+        return True
+    return may_be_stale(call)
 
 
 def may_come_back(call: Call, index: int) -> bool:

@@ -32,6 +32,7 @@ from looptrap.detect.result_frame import (
     may_have_frame,
 )
 from looptrap.detect.round import MAX_ID_SLACK_BYTES, NUDGE_MARK, Reader, Round, cached_field
+from looptrap.detect.stale_talk import count_stale_turns, may_be_stale
 from looptrap.detect.text_history import (
     TextStep,
     may_have_steps,
@@ -163,6 +164,11 @@ class Trajectory:
             return True
         searched = self._call.raws[-messages:]
         return stands_twice(found[0].encode(), b"".join(searched))
+
+    @cached_field
+    def stale_turns(self) -> int:
+        """How many of the latest turns of the conversation said nothing new, on any side."""
+        return count_stale_turns(self._call) if may_be_stale(self._call) else 0
 
     @cached_field
     def asked(self) -> AskedRepetition:

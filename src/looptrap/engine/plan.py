@@ -197,9 +197,12 @@ def _find_evidence(
 ) -> Iterator[HistoryFinding]:
     """Yield the evidence that reaches a threshold; none in a part of a history."""
     newest = trajectory.newest
-    if newest is None or (call.chain and not isinstance(trajectory, RunTrajectory)):
+    if newest is None and not trajectory.stale_turns:
         return
-    tool = next(iter(newest.names)) if tools and len(newest.names) == 1 else ""
+    if call.chain and not isinstance(trajectory, RunTrajectory):
+        return
+    names = newest.names if newest is not None else NO_TOOLS
+    tool = next(iter(names)) if tools and len(names) == 1 else ""
     has_news: bool | None = None  # None until needed
     for general in watches:
         if general.signal.ignores_news:

@@ -1,5 +1,5 @@
 """`idle`: an agent that has tools and only talks or takes notes, in the same words; or two sides
-that only exchange courtesies."""
+that only exchange courtesies, or nothing but what was said before."""
 
 from __future__ import annotations
 
@@ -32,10 +32,14 @@ class Idle(HistorySignal):
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None after a tool call, for new words, or where there are no tools."""
         newest = trajectory.newest
-        if newest is None or (newest.calls and not _is_mere_note(newest)):
+        if newest is None:
+            return self._stale_talk(trajectory)
+        if newest.calls and not _is_mere_note(newest):
             return None
         if trajectory.starts.has_courtesies:
             return self._courtesies(trajectory)
+        if trajectory.stale_turns:
+            return self._stale_talk(trajectory)
         # A harness that urges an agent on waits for it to act, perhaps in plain text.
         if not (trajectory.tools or trajectory.starts.is_urged):
             return None
@@ -51,6 +55,19 @@ class Idle(HistorySignal):
                     confidence=shared,
                 )
         return None
+
+    def _stale_talk(self, trajectory: Trajectory) -> Evidence | None:
+        """Return how many of the latest turns said nothing new."""
+        turns = trajectory.stale_turns
+        if not turns:
+            return None
+        return Evidence(
+            signal="idle",
+            what=f"{turns} turns of a conversation in which nothing new was said",
+            count=turns,
+            ago=turns - 1,
+            confidence=0.8,
+        )
 
     def _courtesies(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many of the latest turns in a row were nothing but courtesies."""
