@@ -13,6 +13,7 @@ THANKS = (
     "Thank you for writing.",
 )
 CLOSING = ("Please write whenever there are questions.", "We stay available for all questions.")
+AWAY = ("We are out of office this month.", "This month we are away.", "Nobody is here this month.")
 DRAFTS = (
     "Here is the text: The shop was founded in a small town, and many people work there.",
     "The new text: The shop was founded in a small town; many people work there today.",
@@ -22,6 +23,13 @@ REMARKS = (
     "Better, but the text does not say what the shop sells. Please add that.",
     "The text reads well, but it does not say what the shop sells. Please revise it.",
     "I miss what the shop sells. Please add that to the text.",
+)
+
+
+TOLD = (
+    "I have told you the case. Please look into it.",
+    "Please look into the case. I have told you.",
+    "I have told you. Could you look into it, please?",
 )
 
 
@@ -46,7 +54,7 @@ def auto_replies():
     while True:
         yield (
             f"Subject: Automatic reply ({chance.randrange(24)}:{chance.randrange(10, 60)})\n"
-            "We are out of office this month. Your message is registered under"
+            f"{chance.choice(AWAY)} Your message is registered under"
             f" #8744-{chance.randrange(100, 999)} and will not be read."
         )
 
@@ -94,6 +102,7 @@ def answered_orders():
         case(cycle(["That is right, well done."]), quiz(), id="figures are what is asked about"),
         case(answered_orders(), orders(), id="one order after the other"),
         case(mixed(THANKS), lectures(), id="someone tells news"),
+        case(mixed(THANKS), cycle(["Is there any news? Please look again."]), id="a timer asks"),
     ],
 )
 def test_talk_that_brings_something_is_not(write, answers, messages):
@@ -119,10 +128,10 @@ def test_calls_belong_to_it_if_they_bring_nothing_new_either(write):
         return Use("get_case", {"case": case_number}, '{"state": "open", "owner": "nobody yet"}')
 
     def turns(numbers):
-        for number in numbers:
+        for number, told in zip(numbers, cycle(TOLD), strict=False):
             yield together(look(number), text="Let me look into the case for you.")
             yield says("The case is open. Could you tell me the case, please?")
-            yield Person("I have told you the case. Please look into it.")
+            yield Person(told)
 
     assert count("idle", write, list(turns([7] * 20))) >= 10
     assert trajectory(write, list(turns(range(7, 27)))).stale_turns == 0

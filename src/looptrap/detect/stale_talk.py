@@ -29,6 +29,9 @@ MIN_WORDS = 40
 MIN_USER_SHARE = 1 / 4
 """Share of the messages that are the user's."""
 
+MIN_USER_MESSAGES = 3
+"""Different ones among them: a person or a timer may ask the same for ever."""
+
 MAX_NEW_WORDS = 0.05
 """Share of new words up to which nothing new is said; a new figure always is."""
 
@@ -52,6 +55,8 @@ class _Said(NamedTuple):
     new_figures: int
     phrases: int
     new_phrases: int
+    message: tuple[str, ...]
+    """A user's words in their order; none of others."""
 
 
 def may_be_stale(call: Call) -> bool:
@@ -73,16 +78,20 @@ def count_stale_turns(call: Call) -> int:
     latest = list(islice(found, MAX_MESSAGES))
     said = list(_compare(latest[::-1]))[::-1]
     best = words = new_words = phrases = new_phrases = users = turns = 0
+    different: set[tuple[str, ...]] = set()
     for count, one in enumerate(said, 1):
         if one.new_figures:
             break
         words, new_words = words + one.words, new_words + one.new_words
         phrases, new_phrases = phrases + one.phrases, new_phrases + one.new_phrases
         users, turns = users + one.is_user, turns + one.is_assistant
+        if one.is_user:
+            different.add(one.message)
         if (
             count >= MIN_MESSAGES
             and words >= MIN_WORDS
             and users >= MIN_USER_SHARE * count
+            and len(different) >= MIN_USER_MESSAGES
             and new_words <= MAX_NEW_WORDS * words
             and new_phrases <= MAX_NEW_PHRASES * phrases
         ):
@@ -102,14 +111,16 @@ def _compare(messages: Sequence[Message]) -> Iterator[_Said]:
         phrases = set(zip(sequence, sequence[1:], sequence[2:], strict=False))
         new = words - known
         figures = sum(any(map(str.isdigit, word)) for word in new)
+        is_user = message.role == "user" and not message.results
         yield _Said(
-            message.role == "user" and not message.results,
+            is_user,
             is_assistant,
             len(words),
             len(new) - figures,
             figures + len(numbers - named),
             len(phrases),
             len(phrases - known_phrases),
+            tuple(sequence) if is_user else (),
         )
         known |= words
         named |= numbers
