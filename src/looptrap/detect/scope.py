@@ -39,9 +39,6 @@ MIN_RETRY_NUMBER = 2
 RETRIES_APART_S = 600.0
 """Seconds after an answer within which the next numbered retry of its prompt is sent."""
 
-STALE_APART_S = 30.0
-"""Seconds between prompts that bring nothing new in which no timer has sent the next one."""
-
 _MARKS = {role: role for role in ("system", "user", "assistant", "tool")}
 """Known roles; others get a prefix, so that they cannot be mistaken for these."""
 

@@ -14,14 +14,13 @@ from looptrap.detect.edit_chat import read_edit_chat
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
 from looptrap.detect.harness import ends_with_idle_talk
 from looptrap.detect.round import is_random_id
-from looptrap.detect.trajectory import FIRST_MESSAGES, is_fresh
+from looptrap.detect.trajectory import is_fresh
 from looptrap.detect.window import STREAK_MEMORY_S
 from looptrap.dialect.descriptor import OWN_SESSION, SESSION_HEADERS
 from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome
 from looptrap.engine import judge, plan
 from looptrap.engine.counters import Counters
 from looptrap.engine.model import Plan, Ticket
-from looptrap.engine.recent_prompts import HEAD_BYTES, RecentPrompts
 from looptrap.engine.run_fitting import RunFitting, remember_answer
 from looptrap.engine.run_memory import RunMemory
 from looptrap.money.meters import Meters
@@ -31,7 +30,7 @@ from looptrap.policy.kill_switch import KillSwitchMatcher
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.rule import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict
-from looptrap.policy.watch import BoundPolicy, CountingWatch, HistoryWatch
+from looptrap.policy.watch import BoundPolicy, HistoryWatch
 from looptrap.store.model import Balance, Count, Hit, Note
 
 MAX_RECENT_ENDS = 20_000
@@ -195,7 +194,6 @@ class PolicyEngine:
         self._pauses = HarnessPauses()
         self._turn_ends = TurnEnds()
         self._retry_numbers = RetryNumbers()
-        self._recent_prompts = RecentPrompts()
         self._conversation = Fingerprint(key, ("pause",), ("caller", "session"))
         budgets = tuple(budgets)
         is_metered = bool(budgets) or any(policy.rates for policy in policies)
@@ -245,10 +243,6 @@ class PolicyEngine:
                             ):
                                 plan.count_near(planned, watch, content)
                                 continue
-                        elif watch.counts_stale:
-                            if fresh and not is_new_prompt and len(call.raws) < FIRST_MESSAGES:
-                                self._count_stale(planned, watch, content)
-                            continue
                         elif (
                             watch.is_across
                             and (not (call.request.session or call.user) or keeps_apart(call))
@@ -295,15 +289,6 @@ class PolicyEngine:
         if self._meters is not None:
             planned.metered, planned.now = self._meters.plan(call, now), now
         return planned
-
-    def _count_stale(self, planned: Plan, watch: CountingWatch, content: bytes) -> None:
-        """Plan to count a prompt without a history if those of its kind bring nothing new."""
-        call, start = planned.call, near.prompt_start(content)
-        if start < 0:
-            return
-        sender = (call.request.caller, call.request.session, call.user)
-        if self._recent_prompts.is_stale(sender, content, start):
-            plan.count(planned, watch, content[: start + HEAD_BYTES])
 
     def follow(
         self, planned: Plan, counts: Sequence[Count], recalled: Sequence[bytes] = ()

@@ -136,10 +136,7 @@ def is_nudge_due(verdict: Verdict) -> bool:
 
 def counted(watch: Watch, hits: int, signal: str = "") -> Evidence:
     """Return the evidence of a count; `signal` names what was counted where the rule does not."""
-    window = watch.rule.window
-    if not signal:
-        is_stale = isinstance(watch, CountingWatch) and watch.counts_stale
-        signal = "similar_prompt" if is_stale else watch.rule.watch
+    signal, window = signal or watch.rule.watch, watch.rule.window
     span = "in a row" if window.kind.awaits_answers else f"in {window.seconds:g} seconds"
     if isinstance(watch, CountingWatch) and watch.is_across:
         span += ", under other sessions or users"

@@ -44,8 +44,6 @@ class CountingWatch(Watch):
     """Whether it counts only calls for which an agent names a session or user, whichever."""
     counts_retries: bool = False
     """Whether it counts only prompts that say how often they were sent, one after the other."""
-    counts_stale: bool = False
-    """Whether it counts only prompts that bring nothing new, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,9 +115,6 @@ def _watches(
         slow = replace(rule, window=Window(scope.RETRIES_APART_S, WindowKind.STREAK))
         retry = scope.numbered_retry(rule.tail)
         watches.append(CountingWatch(policy, slow, retried, ladder, retry, counts_retries=True))
-        stale = fingerprint(f"{rule.name} stale", rule.by)
-        apart = replace(rule, window=Window(scope.STALE_APART_S, WindowKind.STREAK))
-        watches.append(CountingWatch(policy, apart, stale, ladder, content, counts_stale=True))
     if rule.counts_across:
         # An agent may name a new session or user with every call. Users send the same, too; but
         # their calls overlap, or come at any time, and not one right after the other.
