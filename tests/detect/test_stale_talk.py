@@ -135,3 +135,18 @@ def test_calls_belong_to_it_if_they_bring_nothing_new_either(write):
 
     assert count("idle", write, list(turns([7] * 20))) >= 10
     assert trajectory(write, list(turns(range(7, 27)))).stale_turns == 0
+
+
+@in_both_dialects
+def test_what_a_user_names_and_a_call_takes_up_is_news(write):
+    places = "Varna Trieste Turku Graz Porto Ghent Lyon Brno Cork Split Bergen Tartu".split()
+    steps = [
+        step
+        for place in places
+        for step in (
+            Person(f"The same in {place}, please."),
+            Use("book_room", {"site": place, "seats": 12}, '{"ok": true, "room": "B2"}'),
+            says("The room is reserved for the meeting."),
+        )
+    ]
+    assert trajectory(write, [*steps, Person("The same in Cork, please.")]).stale_turns == 0

@@ -41,7 +41,8 @@ MIN_USER_MESSAGES = 3
 """Different ones among them: a person or a timer may ask the same for ever."""
 
 MAX_NEW_WORDS = 0.05
-"""Share of new words up to which nothing new is said; a new figure always is."""
+"""Share of new words up to which nothing new is said. A new figure or name is always news, and so
+is a new word in a call."""
 
 MAX_NEW_PHRASES = 0.3
 """The same of three words in a row: known words may be put together anew."""
@@ -49,6 +50,8 @@ MAX_NEW_PHRASES = 0.3
 _WORD = re.compile(r"[^\W\d_]{2,}|[^\W_]*\d[^\W_]*(?:[.,]\d+)*")
 _LOWER_WORD = re.compile(r"\b[a-z]{4,}\b")
 _PHRASE = re.compile(r"\b[a-z]+(?: [a-z]+){3}\b")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][^\W\d_]+")
+"""A name, or the like, inside a sentence."""
 _KIND = re.compile(r"<\w+>")
 _NUMBERED = re.compile(r"#\d[\w-]*|\b\d+(?:-\d+)+\b|\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{6,}")
 """Numbers of letters and cases. Receipts bring another one each time, which nobody takes up: it is
@@ -62,7 +65,8 @@ class _Said(NamedTuple):
     is_assistant: bool
     words: int
     new_words: int
-    new_figures: int
+    news: int
+    """New figures, names and words in calls: these are what somebody asks for."""
     phrases: int
     new_phrases: int
     message: tuple[str, ...]
@@ -98,7 +102,7 @@ def count_stale_turns(call: Call) -> int:
     best = words = new_words = phrases = new_phrases = users = turns = 0
     different: set[tuple[str, ...]] = set()
     for count, one in enumerate(said, 1):
-        if one.new_figures:
+        if one.news:
             break
         words, new_words = words + one.words, new_words + one.new_words
         phrases, new_phrases = phrases + one.phrases, new_phrases + one.new_phrases
@@ -124,6 +128,8 @@ def _compare(messages: Sequence[Message]) -> Iterator[_Said]:
     for message in messages:
         is_assistant, text = message.role == "assistant", mask_result(_text(message))
         numbers = set(_NUMBERED.findall(text)) if is_assistant else set()
+        asked = set(_words(" ".join(call.arguments[:MAX_CHARS] for call in message.calls)))
+        asked |= {name.lower() for name in _NAME.findall(text)}
         sequence = _words(text)
         words = set(sequence)
         phrases = set(zip(sequence, sequence[1:], sequence[2:], strict=False))
@@ -135,7 +141,7 @@ def _compare(messages: Sequence[Message]) -> Iterator[_Said]:
             is_assistant,
             len(words),
             len(new) - figures,
-            figures + len(numbers - named),
+            figures + len(numbers - named) + len(asked - known),
             len(phrases),
             len(phrases - known_phrases),
             tuple(sequence) if is_user else (),

@@ -58,6 +58,7 @@ MIN_PAGE_WORDS = 12
 MAX_NEW_ROWS = 1 / 3
 """Share of the figures and ids of a page up to which it is the same: requests have ids, too."""
 
+_MASKED = re.compile(r"<[a-z]{2,12}>")
 _find_digit = re.compile(r"\d").search
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ELEMENT = re.compile(r'"ref":"[^"]*"|\[ref=\w+\]')
@@ -69,7 +70,17 @@ class _Outcome:
 
     __slots__ = (
         *("arguments", "call_shape", "figures", "is_lone_figure", "is_poll", "is_screen"),
-        *("is_stale", "made_change", "names", "page", "result", "shape", "weight", "words"),
+        *(
+            "is_known",
+            "is_stale",
+            "made_change",
+            "names",
+            "page",
+            "result",
+            "shape",
+            "weight",
+            "words",
+        ),
     )
 
     def __init__(self, round_: Round) -> None:
@@ -84,6 +95,7 @@ class _Outcome:
         text = _PAGE.sub("", text) if self.page else text
         read = _read_result if len(text) > MAX_CACHED_CHARS else _read_short_result
         self.result, self.shape, self.figures, self.words = read(text)
+        self.is_known = False
         self.is_stale = False
         self.is_lone_figure = False
         self.is_screen = round_.is_screen_action
@@ -119,7 +131,8 @@ def _read_result(text: str) -> ResultWords:
     text, half, middle = without_frame(_ELEMENT.sub("", text)), MAX_CHARS // 2, ""
     if len(text) > MAX_CHARS:
         text, middle = f"{text[:half]}\n{text[-half:]}", text[half:-half]
-    tokens = tuple(_TOKEN.findall(mask_result(text)))
+    # Whether an id is known as such depends on its digits: what is masked is a figure, too.
+    tokens = tuple(_TOKEN.findall(_MASKED.sub("0", mask_result(text))))
     figures = frozenset(filter(_find_digit, _TOKEN.findall(text)))
     words = sum(1 for token in tokens if token[0].isalnum())
     return tokens, (*_shape(tokens), middle), figures, words
@@ -192,7 +205,7 @@ def _count_latest(outcomes: Sequence[_Outcome]) -> tuple[float, int]:
             stale += 1
             if stale >= MIN_STALE_SHARE * compared:
                 best, length = weight, rounds
-        elif rounds == 1 or outcome.made_change or outcome.is_poll:
+        elif rounds == 1 or outcome.made_change or (outcome.is_poll and outcome.is_known):
             break  # something was changed, or has changed by itself
     return best, length
 
@@ -205,7 +218,9 @@ def _compare(outcomes: Sequence[_Outcome]) -> None:
     for outcome in outcomes:
         earlier = by_shape.setdefault(outcome.call_shape, [])
         call = outcome.names, outcome.arguments
-        is_known = call in known or _names_noise(outcome, earlier, noise[-MAX_NOISE_ROUNDS:])
+        is_known = outcome.is_known = call in known or _names_noise(
+            outcome, earlier, noise[-MAX_NOISE_ROUNDS:]
+        )
         if is_known and _brings_same(outcome, earlier):
             outcome.is_stale = True
             if earlier[-1].shape != outcome.shape:
