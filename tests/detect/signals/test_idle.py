@@ -186,3 +186,17 @@ def test_remembered_talk_is_judged_like_talk_that_is_shown(texts, expected):
     call = read(Request(path="/v1/chat/completions", body=body))
     found = SIGNALS["idle"](SignalOptions(ROUNDS["idle"]))(RunTrajectory(call, records, {}))
     assert (found.count if found else 0) == expected
+
+
+def song(number):
+    verses = [
+        f"At stop {number * 3 + one} a woman boards with {one + number} hens." for one in range(3)
+    ]
+    refrain = "Roll on, roll on, until the depot calls,\nroll on, roll on, till evening falls."
+    return says("\n".join(f"{verse}\n{refrain}" for verse in verses))
+
+
+@in_both_dialects
+def test_verses_with_a_refrain_are_content(write):
+    steps = [step for number in range(14) for step in (song(number), GO_ON)]
+    assert count("idle", write, steps, tools=["bash"]) == 0

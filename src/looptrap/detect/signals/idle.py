@@ -10,6 +10,7 @@ from looptrap.detect.courtesy import is_courtesy
 from looptrap.detect.remembered_round import RememberedRound
 from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal
+from looptrap.detect.similarity import brings_new_lines
 from looptrap.detect.trajectory import Trajectory
 
 MIN_SHARED = 3 / 4
@@ -44,6 +45,8 @@ class Idle(HistorySignal):
         if not (trajectory.tools or trajectory.starts.is_urged):
             return None
         rounds = trajectory.latest_while(_is_talk, self._options.rounds)
+        if len(rounds) > 1 and brings_new_lines(newest.text, rounds[1].text):
+            return None  # verses with a refrain, a list that goes on
         for count in range(len(rounds), max(self._options.first, 2) - 1, -1):
             shared = _shared(rounds[:count])
             if shared >= MIN_SHARED and not brings_words_each_time(rounds[:count]):
