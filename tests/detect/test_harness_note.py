@@ -1,12 +1,13 @@
 """What a harness puts around a result says nothing; what the result says counts."""
 
+import json
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.detect.forgetful import ForgetfulAgent
-from tests.detect.runs import Use, anthropic, count, openai
+from tests.detect.runs import Use, anthropic, count, openai, trajectory
 from tests.test_default_policy import in_both_dialects
 
 from looptrap.detect.failure import failure_of
@@ -247,3 +248,39 @@ def test_hostile_results_take_little_time(text):
     for _ in range(5):
         without_notes(text)
     assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        case('{"output":"a\\nb"}', "a\nb", id="the only text of an object"),
+        case('{"result":"No such file here"}', "No such file here", id="a line of words"),
+        case('{"exit_code":1,"output":"a\\nb"}', 'a\nb\n{"exit_code":1}', id="other values below"),
+        case('[{"type":"text","text":"a\\nb"}]', "a\nb", id="parts of a content"),
+        case(
+            '{"content":[{"type":"text","text":"a b"}],"isError":true}',
+            'a b\n{"content":[{"type":"text"}],"isError":true}',
+            id="as MCP writes it",
+        ),
+        case('{"status":"success","data":{"output":"a\\nb"}}', None, id="deeper in it"),
+        case('{"error":"a\\nb"}', '{"error":"a\\nb"}', id="an error keeps its name"),
+        case('{"id":"T-100"}', '{"id":"T-100"}', id="an id is no text"),
+        case('{"one":"a\\nb","two":"c\\nd"}', '{"one":"a\\nb","two":"c\\nd"}', id="two texts"),
+        case("{not JSON}", "{not JSON}", id="no JSON"),
+        case("[]", "[]", id="nothing"),
+    ],
+)
+def test_a_text_in_json_is_read_as_if_it_stood_alone(text, expected):
+    found = without_notes(text)
+    assert found == expected if expected is not None else found.startswith("a\nb\n{")
+
+
+@in_both_dialects
+@pytest.mark.parametrize("wrap", ['{{"result":{}}}', '[{{"type":"text","text":{}}}]'])
+def test_failures_in_json_are_failures(write, wrap):
+    text = "File app.py, line 12\n    total = (1\n            ^\nSyntaxError: '(' was never closed"
+    plain = trajectory(write, [Use("bash", {"command": "make"}, text)]).newest
+    wrapped = wrap.format(json.dumps(text))
+    found = trajectory(write, [Use("bash", {"command": "make"}, wrapped)]).newest
+    assert found.failure == plain.failure is not None
+    assert found.result == plain.result == text

@@ -1,5 +1,6 @@
 """What a harness writes around every result is learned from the run, and its noise left out."""
 
+import json
 from random import Random
 
 import pytest
@@ -36,6 +37,19 @@ def two_lines(output, chance, status=0):
     return f"{output}\n---\ncpu {chance.random():.2f}\nmemory {chance.randrange(9_999)}"
 
 
+def as_json(output, chance, status=0):
+    about = {
+        "pid": chance.randrange(9_999),
+        "took": chance.random(),
+        "left": chance.randrange(9_999),
+    }
+    return json.dumps({"status": status, "output": output, "about": about})
+
+
+def in_tags(output, chance, status=0):
+    return f"<output>\n{output}\n</output>\n<job>{chance.randrange(9_999)}</job>\n</result>"
+
+
 def run(frame, *commands):
     """Return calls with their results, in a frame."""
     chance = Random(7)
@@ -43,7 +57,9 @@ def run(frame, *commands):
     return [bash(command, frame(known[command], chance)) for command in commands]
 
 
-in_all_frames = pytest.mark.parametrize("frame", [below, above, around, two_lines])
+in_all_frames = pytest.mark.parametrize(
+    "frame", [below, above, around, two_lines, as_json, in_tags]
+)
 
 
 @in_both_dialects
@@ -120,3 +136,47 @@ def test_too_few_results_show_no_frame():
     ]
     assert learn_frame(framed[:4]) is None
     assert learn_frame([]) is None
+
+
+WHY = "I look at this now because the test failed before and the reason may be in here".split()
+
+
+def explained(command, chance, result, name="intent"):
+    """A call with an argument that says why it is made, in other words each time."""
+    return Use("bash", {"command": command, name: " ".join(chance.sample(WHY, 9))}, result)
+
+
+def explained_run(*commands, name="intent"):
+    chance, known = Random(7), dict(zip(COMMANDS, OUTPUTS, strict=True))
+    return [explained(command, chance, known[command], name) for command in commands]
+
+
+@in_both_dialects
+def test_what_every_tool_is_told_why_makes_no_other_call(write):
+    looks = explained_run(*COMMANDS, *["pytest -q"] * 6)
+    assert count("repeat", write, looks) == 7
+    assert trajectory(write, looks).latest(1)[0].arguments == '{"command":"pytest -q"}'
+
+
+def searched(tool, chance):
+    words = [chance.randbytes(3).hex() for _ in range(4)]
+    found = f"{len(words)} hits: {' '.join(words[::-1])} and {chance.randbytes(4).hex()}"
+    return Use(tool, {"about": f"what is known of {' '.join(words)} today", "most": 10}, found)
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        case(
+            [searched(tool, Random(n)) for n in range(6) for tool in ("web", "news", "papers")],
+            id="what is searched for decides the result",
+        ),
+        case(explained_run(*["pytest -q"] * 8), id="one program only"),
+        case(explained_run(*COMMANDS, name="task"), id="an argument that says what to do"),
+        case(explained_run(*COMMANDS[:4]), id="few calls"),
+    ],
+)
+def test_arguments_that_a_few_tools_take_are_content(write, rounds):
+    called = [round_.calls[0].arguments for round_ in trajectory(write, rounds).latest(40)][::-1]
+    assert [json.loads(one) for one in called] == [use.arguments for use in rounds]

@@ -7,6 +7,10 @@ content.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
+
+from looptrap.dialect.content import canonical, decode_or_none
 
 _BLOCKS = ("system-reminder", "environment_details", "usage")
 """Tags of blocks that harnesses add before or after a result."""
@@ -29,6 +33,8 @@ _FIRST_WORDS = (
 )
 _FIRST_LETTERS = frozenset(word[0] for word in _FIRST_WORDS)
 _SPACES = frozenset(" \n\r\t")
+MAX_WRAPPED_CHARS, MAX_WRAPPED_DEPTH = 65_536, 3
+_JSON_STARTS, _JSON_ENDS = ("{", "["), ("}", "]")
 MAX_HEADER_LINES = 8
 MAX_TRAILER_LINES = 8
 MAX_TRAILER_CHARS = 2_000
@@ -49,6 +55,8 @@ def without_notes(text: str) -> str:
 
     For most results the first word and the last character are all that is looked at.
     """
+    if text[:1] in _JSON_STARTS and text[-1:] in _JSON_ENDS:
+        text = _unwrapped(text)
     last = text[-1:]
     if last in _SPACES:
         last = text[-16:].rstrip()[-1:]
@@ -57,6 +65,45 @@ def without_notes(text: str) -> str:
     if text[:1] in _FIRST_LETTERS and text.startswith(_FIRST_WORDS):
         return _without_blocks_before(text) if text[0] == "<" else _without_frame(text)
     return _without_place(text) if last == "]" else text
+
+
+def _unwrapped(text: str) -> str:
+    """Return the only text in an object of JSON, with the other values below it.
+
+    A failure reads the same whether a framework writes it as it is, or as `{"output": "…"}`. A text
+    has several lines, or is all that there is beside names of types.
+    """
+    if len(text) > MAX_WRAPPED_CHARS or (value := decode_or_none(text)) is None:
+        return text
+    places = list(_strings(value, 0))
+    found = [place for place in places if "\n" in place[0][place[1]]]
+    if not found and len(places) == 1 and " " in places[0][0][places[0][1]]:
+        found = places
+    if len(found) != 1:
+        return text
+    holder, name = found[0]
+    if "err" in str(name).lower():
+        return text
+    inner = holder[name]
+    del holder[name]
+    return f"{inner}\n{canonical(value)}" if _has_scalars(value) else inner
+
+
+def _strings(value: Any, depth: int) -> Iterator[tuple[Any, Any]]:
+    """Yield where strings stand: what holds them, and their name or place in it."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, item in items:
+        if type(item) is str and name != "type":
+            yield value, name
+        elif isinstance(item, dict | list) and depth < MAX_WRAPPED_DEPTH:
+            yield from _strings(item, depth + 1)
+
+
+def _has_scalars(value: Any) -> bool:
+    """Return whether anything but names of types is left."""
+    if isinstance(value, dict):
+        return any(_has_scalars(item) for name, item in value.items() if name != "type")
+    return any(map(_has_scalars, value)) if isinstance(value, list) else True
 
 
 def _without_blocks_after(text: str) -> str:

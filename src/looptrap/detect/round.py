@@ -239,7 +239,6 @@ class Round:
         self._assistant_message = assistant_message
         if type(assistant_message) is Message:
             self.assistant_message = assistant_message
-            self.calls = assistant_message.calls
         self._tool_messages = tool_messages
         """The latest first; what is still raw is decoded with `read`."""
         self._read = read
@@ -270,7 +269,10 @@ class Round:
     @cached_field
     def calls(self) -> tuple[ToolCall, ...]:
         """Its tool calls."""
-        return self.assistant_message.calls
+        calls, frame = self.assistant_message.calls, self.frame
+        if frame is None or not frame.explanations:
+            return calls
+        return tuple(map(frame.without_explanations, calls))
 
     @cached_field
     def size(self) -> int:

@@ -27,7 +27,10 @@ from looptrap.detect.page_history import PageStep, may_have_pages, page_step
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.result_frame import (
     MAX_RESULTS,
+    AnsweredCall,
     ResultFrame,
+    explained_alike,
+    learn_explanations,
     learn_frame,
     may_have_frame,
 )
@@ -216,6 +219,8 @@ class Trajectory:
             self._is_frame_known = True
             if may_have_frame(self._latest_ends()):
                 self._learn_frame()
+            if explained_alike(self._latest_calls()):
+                self._learn_explanations()
         while len(self._rounds) < limit:
             found = next(self._unread, None)
             if found is None:
@@ -228,19 +233,43 @@ class Trajectory:
             self._rounds.append(found)
             yield found.latest_result_ends
 
+    def _latest_calls(self) -> Iterator[ToolCall]:
+        for round_ in self._rounds:
+            yield from round_.assistant_message.calls
+        for found in self._unread:
+            self._rounds.append(found)
+            found.frame = self._frame
+            yield from found.assistant_message.calls
+
+    def _learn_explanations(self) -> None:
+        """Learn in which arguments of its calls the agent says why it makes them."""
+        self._read(MAX_RESULTS)
+        if explanations := learn_explanations(list(self._answered())):
+            self._use((self._frame or ResultFrame())._replace(explanations=explanations))
+
+    def _answered(self) -> Iterator[AnsweredCall]:
+        """Yield the calls of the latest rounds with their results, as they were written."""
+        for round_ in self._rounds:
+            calls, results = round_.assistant_message.calls, round_.framed_results()
+            for call, result in zip(calls, results, strict=True):
+                if result is not None:
+                    yield call, result.text
+
+    def _use(self, frame: ResultFrame) -> None:
+        self._frame = frame
+        for round_ in self._rounds:
+            round_.frame = frame
+            # What was read while rounds were found is read anew.
+            for name in ("calls", "results"):
+                round_.__dict__.pop(name, None)
+
     def _learn_frame(self) -> None:
         """Learn what the harness writes around the results of this run."""
         self._read(MAX_RESULTS)
-        self._frame = learn_frame(
-            [
-                (kind_of_call(call), result.text)
-                for round_ in self._rounds
-                for call, result in zip(round_.calls, round_.framed_results(), strict=True)
-                if result is not None
-            ]
-        )
-        for round_ in self._rounds:
-            round_.frame = self._frame
+        answered = [(kind_of_call(call), text) for call, text in self._answered()]
+        frame = learn_frame(answered)
+        if frame is not None:
+            self._use(frame)
 
     def latest_while(self, holds: Callable[[Round], bool], limit: int) -> list[Round]:
         """Return the latest rounds in a row for which something holds; read no more than needed."""
