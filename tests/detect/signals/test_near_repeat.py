@@ -72,3 +72,21 @@ from tests.detect.signals.steps import LS, WORDS, case, edit, in_both_dialects
 )
 def test_near_repeat(write, steps, expected):
     assert count("near_repeat", write, steps) == expected
+
+
+def chunk(number, status=1):
+    first = number * 100_000 + 1
+    tried = f"lines {first}-{first + 99_999}: 0 hits, {9_000 + number * 731 % 4_000} tries/s"
+    said = f"Exit code {status}\n{tried}" if status else tried
+    return bash(f"./try.sh --from {first} --count 100000 words.txt", said)
+
+
+@in_both_dialects
+@pytest.mark.parametrize("status", [1, 0])
+def test_one_chunk_after_the_other_counts_half_if_its_result_names_it(write, status):
+    assert count("near_repeat", write, [chunk(number, status) for number in range(7)]) < 6
+
+
+@in_both_dialects
+def test_the_same_chunk_again_counts_whole(write):
+    assert count("near_repeat", write, [chunk(number % 2) for number in range(7)]) >= 6

@@ -6,12 +6,18 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from looptrap.detect.failure import denies_item, is_taken
+from looptrap.detect.failure import denies_item, failure_of, is_taken
 from looptrap.detect.remembered_round import RememberedRound, Trait
 from looptrap.detect.round import Round
 
 MAX_VALUE_WORDS = 4
 """Words in which such a thing is named; where more differs, it is another attempt."""
+
+MAX_REPORT_CHARS = 400
+"""First characters of a result in which it says what was tried."""
+
+_STATUS = re.compile(r"^.{0,20}\bexit(?:ed)?\b.{0,20}$", re.IGNORECASE | re.MULTILINE)
+"""A line with an exit status."""
 
 _WORD = re.compile(r"\w+")
 _ARGUMENT_NAME = re.compile(r'"\w+":')
@@ -22,8 +28,11 @@ def is_enumeration(rounds: Sequence[Round]) -> bool:
 
     Variants of one attempt differ in places that change and change back, or in spaces.
     """
-    if len(rounds) < 2 or not all(_denies_item(round_) for round_ in rounds):
+    if len(rounds) < 2:
         return False
+    denies = all(_denies_item(round_) for round_ in rounds)
+    if not denies and any(isinstance(round_, RememberedRound) for round_ in rounds):
+        return False  # what its result said is not known
     # Either each failure names its own thing, or says that it is taken; or the things are counted.
     is_named = len({round_.failure for round_ in rounds}) == len(rounds) or _is_taken(rounds[0])
     words = [_words(round_) for round_ in rounds]
@@ -35,6 +44,8 @@ def is_enumeration(rounds: Sequence[Round]) -> bool:
     values = [tuple(one[: len(one) - end]) for one in ends]
     if not all(0 < len(value) <= MAX_VALUE_WORDS for value in values):
         return False
+    if not denies:
+        return len(set(values)) == len(values) and all(map(_reports, rounds, values))
     if _is_counted(values):
         return True
     if not is_named or start + end <= _count_names(rounds[0]):
@@ -42,6 +53,15 @@ def is_enumeration(rounds: Sequence[Round]) -> bool:
     # Of a word, memory keeps a byte: two of different words may be equal.
     alike = any(isinstance(round_, RememberedRound) for round_ in rounds)
     return len(set(values)) >= len(values) - alike
+
+
+def _reports(round_: Round, value: tuple[object, ...]) -> bool:
+    """Return whether a result says what was tried, and of no error: `lines 200-300: no match`."""
+    report = _STATUS.sub("", round_.result[:MAX_REPORT_CHARS])
+    if failure_of(report, False) is not None:
+        return False
+    said = set(_WORD.findall(report))
+    return all(word in said for word in value)
 
 
 def _is_counted(values: Sequence[tuple[object, ...]]) -> bool:
