@@ -1,6 +1,7 @@
 """Which loops detection catches, and which honest runs it refuses, on judged runs.
 
 python -m bench.quality RUNS.jsonl[.gz] [--preset default | --config FILE] [--json] [--misses]
+python -m bench.quality RUNS.jsonl[.gz] --harnesses
 
 A run is blocked if it was refused, and warned of if any action was taken, a refusal included.
 """
@@ -20,6 +21,7 @@ from typing import Any
 import msgspec
 
 from bench.figure import Figure
+from bench.harness import HARNESSES, write_as
 from looptrap.config import load
 from looptrap.dialect.model import Message
 from looptrap.errors import CallError, ConfigError
@@ -94,15 +96,19 @@ def _said(message: Message) -> tuple[object, ...]:
     )
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_lines(path: Path, harness: str) -> Iterator[tuple[int, bytes]]:
     for line in iter_lines(path):
-        yield line.number, line.text or b""
+        text = line.text or b""
+        if harness != HARNESSES[0]:
+            text = json.dumps(write_as(harness, json.loads(text), line.number)).encode()
+        yield line.number, text
 
 
-def measure_all(path: Path, rules: Ruleset) -> Iterator[Measured]:
+def measure_all(path: Path, rules: Ruleset, harness: str = HARNESSES[0]) -> Iterator[Measured]:
     """Yield every run measured, in the order of the file, on all cores."""
     with Pool(cpu_count()) as pool:
-        for found in pool.imap(partial(measure, rules), read_lines(path), chunksize=4):
+        lines = read_lines(path, harness)
+        for found in pool.imap(partial(measure, rules), lines, chunksize=4):
             if isinstance(found, str):
                 print(f"skipped: {found}", file=sys.stderr)
             else:
@@ -239,6 +245,12 @@ def _figures(name: str, score: Score) -> Iterator[Figure]:
         )
 
 
+def scores_by_harness(path: Path, rules: Ruleset) -> Iterator[tuple[str, Score]]:
+    """Yield the score of Looptrap on the runs as each harness would have written them."""
+    for harness in HARNESSES:
+        yield harness, Score.of(one.cases[OURS] for one in measure_all(path, rules, harness))
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.quality",
@@ -249,6 +261,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--config", help="a configuration file, in place of a preset")
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
     parser.add_argument("--misses", action="store_true", help="list wrong decisions")
+    parser.add_argument(
+        "--harnesses", action="store_true", help="as harnesses would write them that no rule knows"
+    )
     given = parser.parse_args()
     if not given.runs.is_file():
         parser.error(
@@ -263,9 +278,12 @@ def main() -> None:
         config = load(given.config, flags={"preset": given.preset})
     except ConfigError as error:
         sys.exit(str(error))
-    started = time.perf_counter()
+    started, rules = time.perf_counter(), Ruleset(config.policies).enforced()
+    if given.harnesses:
+        print_table("harness", dict(scores_by_harness(given.runs, rules)))
+        return
     try:
-        runs = list(measure_all(given.runs, Ruleset(config.policies).enforced()))
+        runs = list(measure_all(given.runs, rules))
     except OSError as error:
         sys.exit(f"{given.runs}: {error}")
     detectors = {

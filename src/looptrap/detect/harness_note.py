@@ -95,7 +95,7 @@ def _strings(value: Any, depth: int) -> Iterator[tuple[Any, Any]]:
     for name, item in items:
         if type(item) is str and name != "type":
             yield value, name
-        elif isinstance(item, dict | list) and depth < MAX_WRAPPED_DEPTH:
+        elif isinstance(item, (dict, list)) and depth < MAX_WRAPPED_DEPTH:
             yield from _strings(item, depth + 1)
 
 
