@@ -83,10 +83,20 @@ def test_a_status_that_comes_back_is_kept(write):
     assert results == [f"[exit {one} · # s · job #]" if one else "" for one in statuses]
 
 
+def fight(rounds):
+    """A game that says below each result how it stands."""
+    left = 90
+    for number in range(rounds):
+        tool = ("attack", "attack", "look", "inventory")[number % 4]
+        left -= 3 if tool == "attack" else 0
+        yield Use(tool, {}, f"You {tool}.\nThe orc has {left} of its strength left.")
+
+
 @in_both_dialects
 @pytest.mark.parametrize(
     "rounds",
     [
+        case(list(fight(12)), id="a state that stays while the agent looks"),
         case(
             [
                 bash(f"sleep {n}; tail -3 train.log", f"start\nepoch {n} loss {9 / n}")

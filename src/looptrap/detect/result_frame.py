@@ -2,16 +2,17 @@
 
 Under `[exit 0 · 0.53 s · job 4711]` two equal results look different. No list of harnesses is ever
 complete, but a line with the same words at the same end of every result, whatever was called, is
-the harness's. Figures in it that differ from result to result are noise. Those that come back,
-such as an exit status, are kept. The same holds for the fields of JSON that come with every result,
-such as `"step": 12, "tokens_used": 4711`, and for an argument in which every tool, whatever it
-does, is told why: that changes nothing about the call.
+the harness's. Figures in it that differ from result to result, whatever is called, are noise. Those
+that stay or come back, such as an exit status, are kept. The same holds for the fields of JSON that
+come with every result, such as `"step": 12, "tokens_used": 4711`, and for an argument in which
+every tool, whatever it does, is told why: that changes nothing about the call.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from looptrap.detect.call_kind import kind_of_call
@@ -37,7 +38,7 @@ MIN_SHARE = 0.8
 """Share of the results, and of the kinds of calls, that have the frame: some outputs are cut."""
 
 MIN_DISTINCT_SHARE = 0.5
-"""Share of different values among those of a figure from which it is noise."""
+"""Share of different sentences among those that say why a call is made."""
 
 _FIGURE = re.compile(r"([\w.,:+-]*\d[\w.,:+-]*)")
 _RAW_FIGURE = re.compile(rb"[\w.,:+-]*\d[\w.,:+-]*")
@@ -156,9 +157,10 @@ def _learn_lines(results: Sequence[FramedResult], *, is_last: bool) -> Iterator[
         ]
         if not any(words) or not _is_everywhere(results, [kind for kind, _, _ in found]):
             return
+        kinds = [kind for kind, _, _ in found]
         columns = zip(*(figures for _, _, figures in found), strict=True)
-        least = MIN_DISTINCT_SHARE * len(found)
-        yield FrameLine(words, tuple(len(set(column)) >= least for column in columns))
+        noise = (_always_changes(list(zip(kinds, column, strict=True))) for column in columns)
+        yield FrameLine(words, tuple(noise))
         results = [(kind, rest) for kind, rest, _ in found]
 
 
@@ -173,9 +175,20 @@ def _learn_fields(results: Sequence[FramedResult]) -> frozenset[str]:
     return frozenset(
         name
         for name, values in found.items()
-        if _is_everywhere(results, [kind for kind, _ in values])
-        and len({value for _, value in values}) >= MIN_DISTINCT_SHARE * len(values)
+        if _is_everywhere(results, [kind for kind, _ in values]) and _always_changes(values)
     )
+
+
+def _always_changes(values: Sequence[tuple[str, str]]) -> bool:
+    """Return whether a figure differs from the one before, whatever was called.
+
+    A state, such as what is left of an enemy, stays as it is while the agent only looks.
+    """
+    changes: dict[str, list[bool]] = {}
+    for (kind, value), (_, before) in pairwise(values):
+        changes.setdefault(kind, []).append(value != before)
+    always = sum(sum(found) >= MIN_SHARE * len(found) for found in changes.values())
+    return always >= max(MIN_SHARE * len(changes), MIN_KINDS)
 
 
 def learn_explanations(answered: Sequence[AnsweredCall]) -> frozenset[str]:
