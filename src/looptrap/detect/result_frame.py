@@ -40,16 +40,16 @@ MIN_SHARE = 0.8
 MIN_DISTINCT_SHARE = 0.5
 """Share of different sentences among those that say why a call is made."""
 
-_FIGURE = re.compile(r"([\w.,:+-]*\d[\w.,:+-]*)")
-_RAW_FIGURE = re.compile(rb"[\w.,:+-]*\d[\w.,:+-]*")
+_FIGURE = re.compile(r"((?<![\w.,:+-])(?:[^\W\d]|[.,:+-])*+\d[\w.,:+-]*+)")
+_RAW_FIGURE = re.compile(rb"(?<![\w.,:+-])[a-zA-Z_.,:+-]*+\d[\w.,:+-]*+")
 _ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{4}")
 _STRING_END = re.compile(rb'(?:[^"\\]|\\[^n])*')
 _FIELD = re.compile(
     r"""(?<!\\)"([\w.-]{1,40})"\s?:\s?(-?\d[\w.+-]*|"(?=[^"]{0,64}\d)[\w.:+-]{1,64}")(?=\s*[,}])"""
 )
 """A field with a number, or with an id or a time."""
-_SENTENCE = re.compile(r'"\s*[^\W\d_]+(?:[,;:]?[ -][\w\'’./-]+){3,80}[.!?…]?\s*"')
-"""Four words or more, as a person would write them."""
+_SENTENCE_WORD = re.compile(r"[(\"'‘“]?[\w'’./-]{1,40}[)\"'’”]?[,;:.!?…]?")
+MIN_SENTENCE_WORDS, MAX_SENTENCE_WORDS = 4, 80
 _FOUR_WORDS = re.compile(r'"(\w{1,40})":"(?:[^" ]{1,40} ){3}')
 _ZERO = re.compile(r"[0.,]+")
 
@@ -130,7 +130,9 @@ def _cut_line(text: str, *, is_last: bool) -> tuple[str, str]:
 
 
 def _split(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words of a line, and the figures between them."""
+    """Return the words of a line, and the figures between them; a long line has none."""
+    if len(line) > MAX_LINE_CHARS:
+        return (line,), ()
     parts = _FIGURE.split(line.strip())
     return tuple(parts[::2]), tuple(parts[1::2])
 
@@ -254,11 +256,18 @@ def _sentences(call: ToolCall) -> list[tuple[str, str]]:
     return [
         (name, value)
         for name, value in values.items()
-        if type(value) is str
-        and name not in _OPERANDS
-        and "\n" not in value
-        and _SENTENCE.fullmatch(f'"{value}"')
+        if type(value) is str and name not in _OPERANDS and _is_sentence(value)
     ]
+
+
+def _is_sentence(text: str) -> bool:
+    """Return whether a text is some words in a line, as a person would write them."""
+    if "\n" in text or len(text) > 40 * MAX_SENTENCE_WORDS:
+        return False
+    words = text.split()
+    if not MIN_SENTENCE_WORDS <= len(words) <= MAX_SENTENCE_WORDS or not words[0][0].isalpha():
+        return False
+    return all(map(_SENTENCE_WORD.fullmatch, words))
 
 
 def _is_everywhere(results: Sequence[FramedResult], found: Sequence[str]) -> bool:

@@ -53,7 +53,10 @@ _PHRASE = re.compile(r"\b[a-z]+(?: [a-z]+){3}\b")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][^\W\d_]+")
 """A name, or the like, inside a sentence."""
 _KIND = re.compile(r"<\w+>")
-_NUMBERED = re.compile(r"#\d[\w-]*|\b\d+(?:-\d+)+\b|\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{6,}")
+_NUMBERED = re.compile(
+    r"#\d[\w-]{0,40}|(?<![\w-])(?:\d{1,12}(?:-\d{1,12}){1,4}(?![\w-])"
+    r"|(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[^\W\d_])[\w-]{6,40})"
+)
 """Numbers of letters and cases. Receipts bring another one each time, which nobody takes up: it is
 content only where the assistant names it."""
 
