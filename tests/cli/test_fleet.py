@@ -67,7 +67,7 @@ class Gateway:
         batches = [
             _decode(record)
             for path in (self.folder / "looptrap-spool").glob("*.spool")
-            for _, record in Segment(path).records(0)
+            for _, record, _ in Segment(path).records(0)
         ]
         return sum(row[6] for batch in batches for row in batch.spending)
 
