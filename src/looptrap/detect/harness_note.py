@@ -73,7 +73,10 @@ def _unwrapped(text: str) -> str:
     A failure reads the same whether a framework writes it as it is, or as `{"output": "…"}`. A text
     has several lines, or is all that there is beside names of types.
     """
-    if len(text) > MAX_WRAPPED_CHARS or (value := decode_or_none(text)) is None:
+    if len(text) > MAX_WRAPPED_CHARS:
+        return text
+    value: Any = decode_or_none(text)
+    if value is None:
         return text
     places = list(_strings(value, 0))
     found = [place for place in places if "\n" in place[0][place[1]]]
